@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from luthier_py import Channel, Lane, LaunchParameter, LaunchResult, Mutator, Tool, channel, hook, u32, u64, vgpr
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import push
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
 
 LANES, GROUPS, ITEMS = 64, 64, 256
 MILLION = 1_000_000

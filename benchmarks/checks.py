@@ -8,15 +8,15 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import ALL, NAMES
+from luthier_py.emulator.options.clock_kind import ClockKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.loader import load
-from luthier_py.runtime.clock_kind import ClockKind
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_original
 from luthier_py.samples import Sample, large, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_original
 
 SMALL = ("histogram", "bitonic_sort")
 MATMUL = replace(sample("matmul"), grid=(8, 8, 1), args=(

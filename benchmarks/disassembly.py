@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from luthier_py.loader import load, unbundle
+from luthier_py.binary.loader import load, unbundle
 
 NAME, CODE_BYTES, PAIRS = "gfx90a:xnack-", 8_000_000, 3
 

@@ -24,11 +24,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.runtime import pack_arguments
+from luthier_py.emulator.interface import pack_arguments
+from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.samples import FOLDER, SAMPLES, Sample, large
-from luthier_py.session.specs import BufferSpec, parse_argument
 
 LAUNCHES = 5
 HOST_FLAGS = ("-O3", "-march=native", "-ffast-math", "-shared", "-fPIC")

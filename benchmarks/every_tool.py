@@ -22,7 +22,7 @@ from statistics import median
 from programs import BUILT, EVERY, PAGE, STACKS, TARGET, builder, instructions, seconds
 from ways import registered, way_of
 
-from luthier_py.session.study.spec import BARE
+from luthier_py.features.study.spec import BARE
 
 PROGRAMS = ("histogram", "nbody", "scan")  # between them: atomics, LDS, barriers, loops, floating point
 ROW = re.compile(r"^\| `([^`]+)` \|.*$", re.MULTILINE)

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from luthier_py.loader import load, unbundle
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.binary.loader import load, unbundle
+from luthier_py.host.hip import runtime_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "worker"))

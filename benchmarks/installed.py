@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from luthier_py.loader import load, unbundle
-from luthier_py.pipeline import instrument
-from luthier_py.tool import Refusal, load_tool
+from luthier_py.binary.loader import load, unbundle
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Refusal, load_tool
 
 PAGE = Path(__file__).with_name("installed.md")
 TOOLS = ("instr_count", "lds_bank_conflicts")

@@ -22,10 +22,10 @@ from typing import Any
 
 from large import COMPILER, KERNEL, large
 
+from luthier_py.binary.link import Chunk, NewKernel, Patch, link
+from luthier_py.binary.loader import load, unbundle
+from luthier_py.binary.loader.elf import is_code_object
 from luthier_py.isa import EXEC, VCC, instruction_set, sgpr, target, vgpr
-from luthier_py.link import Chunk, NewKernel, Patch, link
-from luthier_py.loader import load, unbundle
-from luthier_py.loader.elf import is_code_object
 from luthier_py.samples import sample
 
 HERE = Path(__file__).resolve().parent

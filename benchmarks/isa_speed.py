@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from luthier_py.binary.loader import CodeObject, load, unbundle
 from luthier_py.isa import InstructionSet, instruction_set, target
 from luthier_py.isa.by_target import InstructionSet as Fresh
-from luthier_py.loader import CodeObject, load, unbundle
 from luthier_py.samples import SAMPLES
 
 NAME = "gfx90a"

@@ -20,9 +20,9 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from luthier_py.analysis import Facts, analyse
-from luthier_py.ir import Program, lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.analysis import Facts, analyse
+from luthier_py.program.ir import Program, lift
 
 SAMPLES = Path(__file__).resolve().parent.parent / "tests" / "data"
 COMPILER = os.environ.get("CLANG", "clang-22")

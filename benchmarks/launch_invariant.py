@@ -22,7 +22,12 @@ from unittest.mock import patch
 
 from programs import BUILT, HERE, TARGET, builder
 
-from luthier_py.analysis import (
+from luthier_py.base.errors import Unsupported
+from luthier_py.binary.loader import load
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.program.analysis import (
     GivenLaunch,
     LaunchInvariants,
     StaticCounts,
@@ -31,15 +36,10 @@ from luthier_py.analysis import (
     static_counts,
     symbolic_execution,
 )
-from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Unsupported
-from luthier_py.ir import lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, Sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import load_tool
 
 PAGE = HERE / "launch_invariant.md"
 TOOLS = {

@@ -31,8 +31,8 @@ TOOLS = {
     "instr_count, each launch": {"LUTHIER_TOOL": "instr_count"},
 }
 FOLDERS = """
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.runtime.preload import tool_library
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.preload import tool_library
 print(runtime_folder(), tool_library(), sep="\\n")
 """
 TEXT = """# What launches cost

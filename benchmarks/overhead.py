@@ -21,14 +21,14 @@ from shutil import which
 
 from programs import BANKS, BUILT, HERE, NOT_TIMED, SOURCES, TARGET, builder, seconds
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.study.spec import BARE
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, Sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.session.study.spec import BARE
-from luthier_py.tool import load_tool
 
 PAGE = HERE / "overhead.md"
 TOOLS = ("instr_count", "opcode_histogram", BANKS)

@@ -25,10 +25,10 @@ from types import ModuleType
 
 from ways import parsed
 
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.runs import RunStatus, run_here
-from luthier_py.session.study.spec import BARE, StudiedProgram, Study, ToolUse
+from luthier_py.features.study.cells import cells_of
+from luthier_py.features.study.runs import RunStatus, run_here
+from luthier_py.features.study.spec import BARE, StudiedProgram, Study, ToolUse
+from luthier_py.host.hip import runtime_folder
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parent / "tests" / "programs"

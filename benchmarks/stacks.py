@@ -24,7 +24,7 @@ from programs import BUILT, HERE, PAGE, STACKS, TARGET, builder
 sys.path.insert(0, str(HERE.parent / "tests"))
 from rocm_stack import ABI, CODE_OBJECT, VARIABLE, RocmStack, find_stack  # noqa: E402  (beside the tests)
 
-from luthier_py.runtime.hip import runtime_folder  # noqa: E402
+from luthier_py.host.hip import runtime_folder  # noqa: E402
 
 WHOLE = "a process that does all this"
 SECONDS = 120

@@ -21,9 +21,9 @@ CLOCK = SimpleNamespace(perf_counter=time.process_time)  # others may use the co
 
 
 def stages(code: bytes, kernel: str, tool: str) -> dict[str, Any]:
-    import luthier_py.pipeline as pipeline
+    import luthier_py.rewrite.pipeline as pipeline
+    from luthier_py.rewrite.tool import load_tool
     from luthier_py.samples import sample
-    from luthier_py.tool import load_tool
 
     pipeline.time = CLOCK  # type: ignore[attr-defined]
     pipeline.instrument(sample(WARM).path.read_bytes(), load_tool(tool))
@@ -48,9 +48,9 @@ def _status(name: str) -> int:
 
 def first(code: bytes, kernel: str, tool: str) -> dict[str, Any]:
     start = time.process_time()
-    import luthier_py.worker.instrumentation  # noqa: F401
-    from luthier_py.tool import load_tool
-    from luthier_py.worker.patching import patch
+    import luthier_py.host.worker.instrument.instrumentation  # noqa: F401
+    from luthier_py.host.worker.instrument.patching import patch
+    from luthier_py.rewrite.tool import load_tool
 
     made = load_tool(tool)
     loaded, wall = time.process_time(), time.perf_counter()

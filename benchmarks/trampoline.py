@@ -25,13 +25,13 @@ from synthetic import Row  # noqa: E402
 
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, sgpr, u32, u64, vgpr  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchProfile  # noqa: E402
-from luthier_py.inject.policies import CELL_BYTES  # noqa: E402
 from luthier_py.intrinsics import atomic_add  # noqa: E402
 from luthier_py.isa import EXEC, M0, VCC, Reg, RegFile, instruction_set, target  # noqa: E402
-from luthier_py.jit.compile import compile_hooks  # noqa: E402
-from luthier_py.jit.payload import Payload  # noqa: E402
-from luthier_py.pipeline import instrument, plan  # noqa: E402
-from luthier_py.tool import Hook, Lanes  # noqa: E402
+from luthier_py.rewrite.inject.policies import CELL_BYTES  # noqa: E402
+from luthier_py.rewrite.jit.compile import compile_hooks  # noqa: E402
+from luthier_py.rewrite.jit.payload import Payload  # noqa: E402
+from luthier_py.rewrite.pipeline import instrument, plan  # noqa: E402
+from luthier_py.rewrite.tool import Hook, Lanes  # noqa: E402
 
 PAGE = HERE / "trampoline.md"
 GPU = target("gfx942")

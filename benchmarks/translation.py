@@ -40,9 +40,9 @@ def first_launch(instructions: int) -> dict[str, Any]:
     import numpy as np
     from large import KERNEL, large
 
+    from luthier_py.binary.loader import load
     from luthier_py.emulator import EmulatorDevice
-    from luthier_py.loader import load
-    from luthier_py.runtime import pack_arguments
+    from luthier_py.emulator.interface import pack_arguments
 
     data, items = large(instructions), 256
     numbers = np.random.default_rng(1).random(2 * items, dtype=np.float32)

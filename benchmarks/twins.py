@@ -27,11 +27,11 @@ os.environ.setdefault("LUTHIER_CACHE_DIR", "off")
 
 import numpy as np
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.runtime import pack_arguments
+from luthier_py.emulator.interface import pack_arguments
+from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.samples import FOLDER, Sample, sample
-from luthier_py.session.specs import BufferSpec, parse_argument
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "twins.md"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 
-from luthier_py.tool.discover import GROUP
+from luthier_py.rewrite.tool.discover import GROUP
 
 OURS = "luthier_py.tools."  # where the code of our own tools is; others may be installed
 OPTIONS = {

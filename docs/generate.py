@@ -19,26 +19,16 @@ from typing import Any
 
 import luthier_py
 from luthier_py import intrinsics
+from luthier_py.features.coverage.report import page as coverage_page
+from luthier_py.host.hip import table
 from luthier_py.isa import targets
-from luthier_py.isa.cycles import RDNA1, SOURCES, cycle_model
-from luthier_py.report.coverage import page as coverage_page
-from luthier_py.runtime.hip import table
-from luthier_py.tool import Scalar, filters
+from luthier_py.isa.timing.cycles import RDNA1, SOURCES, cycle_model
+from luthier_py.rewrite.tool import Scalar
+from luthier_py.rewrite.tool.chosen import filters
 
 FOLDER = Path(__file__).parent
 
 # What authors meet beyond the names of the package itself: module, names.
-BEHIND = {
-    "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Computed", "Element", "Selection",
-             "LiveAllocation", "Allocations", "as_data", "json_text"),
-    "analysis": ("Edge", "Loop", "Facts", "Definitions", "Reaching", "block_graph", "call_graph", "dominators",
-                 "post_dominators", "trip_count", "Frame", "Frames", "source_frames", "LineRange", "line_ranges",
-                 "MissingWait", "missing_waits"),
-    "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
-    "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space", "InstructionClass", "MemoryAccess", "AddressForm",
-            "AccessKind"),
-    "loader": ("CodeObject", "KernelRecord", "KernelArg"),
-}
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Several", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element",
                "WaveVariable", "LookupTable", "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchVariable",
@@ -48,9 +38,13 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Device code", ("hook", "device", "Hooks", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64",
                      "f16", "bf16", "f32", "f64", "bool_", "ptr", "lds", "scratch", "Lane", "array", "asm",
                      "channel")),
-    ("The program", BEHIND["ir"]),
-    ("Questions about a program", BEHIND["analysis"][2:]),
-    ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",
+    ("The program", ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite", "lift")),
+    ("Questions about a program", ("Facts", "Definitions", "Reaching", "block_graph", "call_graph", "dominators",
+                                   "post_dominators", "trip_count", "Frame", "Frames", "source_frames", "LineRange",
+                                   "line_ranges", "MissingWait", "missing_waits")),
+    ("Instructions and registers", ("Inst", "Operand", "OperandKind", "OpInfo", "Space", "InstructionClass",
+                                    "MemoryAccess", "AddressForm", "AccessKind", "OpFlag", "Reg", "RegFile", "RegSet",
+                                    "sgpr", "vgpr",
                                     "EXEC", "VCC", "SCC", "M0")),
     ("Scripts", ("load", "CodeObject", "KernelRecord", "KernelArg", "instrument", "Instrumented", "attach", "Attached",
                  "show", "load_ipython_extension", "study_table", "LuthierError")),
@@ -145,8 +139,8 @@ def filter_page() -> str:
 def reference() -> str:
     """docs/reference.md"""
     parts = ["# Reference", "Made from the code by `make docs`; [arguments.md](arguments.md) "
-             "has what hooks can be given. Names come from `luthier_py`, but for those whose "
-             "room is given, and intrinsics, which come from `luthier_py.intrinsics`."]
+             "has what hooks can be given. Names come from `luthier_py`, intrinsics from "
+             "`luthier_py.intrinsics`."]
     for title, names in SECTIONS:
         parts.append(f"## {title}")
         parts += [entry(name) for name in names]
@@ -173,7 +167,7 @@ def edits() -> str:
     parts = ["# Edits", "What a tool may ask for in `instrument(self, m)`. Made by `make docs` from the docstrings of "
              "`Mutator`; [reference.md](reference.md) has every name, [arguments.md](arguments.md) what hooks can be "
              "given.", inspect.getdoc(mutator) or ""]
-    turns = importlib.import_module("luthier_py.tool.edits").Turn
+    turns = importlib.import_module("luthier_py.rewrite.tool.edits").Turn
     comments = dict(fields(turns))
     parts.append("The order of kinds, in a table:\n\n| | calls at one point |\n|---|---|\n" + "\n".join(
         f"| {number} | {comments[name][1]} |" for number, name in enumerate(turns.__members__, 1)))
@@ -185,21 +179,13 @@ def edits() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def found(name: str) -> tuple[Any, str]:
-    """A name's value, and its room if the package itself does not have it."""
-    if name in luthier_py.__all__:
-        return getattr(luthier_py, name), ""
-    room = next(room for room, names in BEHIND.items() if name in names)
-    return getattr(importlib.import_module(f"luthier_py.{room}"), name), f" (`luthier_py.{room}`)"
-
-
 def entry(name: str) -> str:
-    value, room = found(name)
+    value = getattr(luthier_py, name)
     if inspect.isclass(value):
-        return "\n\n".join(filter(None, [f"### `{name}`{room}", about(name, value), members(value)]))
+        return "\n\n".join(filter(None, [f"### `{name}`", about(name, value), members(value)]))
     if inspect.isfunction(value):
-        return f"### `{name}{signature(value)}`{room}\n\n{about(name, value)}"
-    return f"### `{name}`{room}\n\n{about(name, value)}"
+        return f"### `{name}{signature(value)}`\n\n{about(name, value)}"
+    return f"### `{name}`\n\n{about(name, value)}"
 
 
 def about(name: str, value: Any) -> str:
@@ -309,7 +295,8 @@ def time_model() -> str:
     models = list(dict.fromkeys(map(cycle_model, targets())))
     parts = [
         "# The numbers of the cycle model",
-        "In cycles; [what becomes of them](time.md). Made from `luthier_py/isa/cycles.py` by `make docs`. Sources are "
+        "In cycles; [what becomes of them](time.md). Made from `luthier_py/isa/timing/cycles.py` by `make docs`. "
+         "Sources are "
         "listed below.",
         "## Targets\n\n" + "\n".join(
             f"* {model.name}: " + " ".join(row.name for row in targets() if cycle_model(row) is model)
@@ -352,7 +339,7 @@ def hip() -> str:
     counts = [sum(row.implemented and not refused(row) for row in rows), sum(refused(row) for row in rows)]
     parts = [
         "# HIP's functions on the emulator's runtime",
-        "Made by `make docs` from `luthier_py/runtime/hip/functions.txt` and the conformance cases: every name "
+        "Made by `make docs` from `luthier_py/host/hip/functions.txt` and the conformance cases: every name "
         "that the library exports, since which HIP, what is checked of its arguments before it is entered (the "
         "error in parentheses, otherwise `hipErrorInvalidValue`; pointers that are not named here must not be "
         "null), and the files of `tests/conformance` whose cases call it. What depends on more than one argument "

@@ -6,7 +6,7 @@ A test compares this with the intrinsics themselves.
 
 from typing import TypeVar
 
-from luthier_py.tool import bool_, channel, ptr, u32, u64
+from luthier_py.rewrite.tool import bool_, channel, ptr, u32, u64
 
 T = TypeVar("T")
 R = TypeVar("R")

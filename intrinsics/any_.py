@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import Ir, Operand, Result, Value, holds, intrinsic, mask_of
+from luthier_py.rewrite.tool import Ir, Operand, Result, Value, holds, intrinsic, mask_of
 
 
 @intrinsic(result=Result.UNIFORM)

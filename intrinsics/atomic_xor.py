@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import Ir, Operand, Result, Value, intrinsic
+from luthier_py.rewrite.tool import Ir, Operand, Result, Value, intrinsic
 
 from .memory import read_modify_write
 

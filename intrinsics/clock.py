@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import U64, Ir, Result, Value, intrinsic
+from luthier_py.rewrite.tool import U64, Ir, Result, Value, intrinsic
 
 
 @intrinsic(result=Result.UNIFORM)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import F16, F32, F64, U16, U32, U64, Ir, Operand, Result, Scalar, Value, intrinsic
+from luthier_py.rewrite.tool import F16, F32, F64, U16, U32, U64, Ir, Operand, Result, Scalar, Value, intrinsic
 
 
 @intrinsic(result=Result.ARGUMENTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import BOOL, Ir, Result, Value, bits_below, intrinsic, mask_of
+from luthier_py.rewrite.tool import BOOL, Ir, Result, Value, bits_below, intrinsic, mask_of
 
 
 @intrinsic(result=Result.LANE)

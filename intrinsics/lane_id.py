@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import lane_id
+from luthier_py.rewrite.tool import lane_id
 
 __all__ = ["lane_id"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import U16, U32, Ir, Kind, Scalar, Struct, Value
+from luthier_py.rewrite.tool import U16, U32, Ir, Kind, Scalar, Struct, Value
 
 
 def from_lane(ir: Ir, function: str, value: Value, *args: Value) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import U64, Ir, Operand, Result, Value, bits_below, intrinsic
+from luthier_py.rewrite.tool import U64, Ir, Operand, Result, Value, bits_below, intrinsic
 
 
 @intrinsic(result=Result.LANE)

@@ -6,7 +6,7 @@ The memory is taken to be the GPU's own and coarse-grained, as tool variables ar
 from __future__ import annotations
 
 from luthier_py.isa import Space
-from luthier_py.tool import BOOL, U64, Ir, Kind, Operand, Pointer, Scalar, Value
+from luthier_py.rewrite.tool import BOOL, U64, Ir, Kind, Operand, Pointer, Scalar, Value
 
 ORDER = 'syncscope("agent") monotonic'
 OWN_MEMORY = "!amdgpu.no.remote.memory !0, !amdgpu.no.fine.grained.memory !0"

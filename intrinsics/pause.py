@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import U32, Ir, Result, intrinsic
+from luthier_py.rewrite.tool import U32, Ir, Result, intrinsic
 
 
 @intrinsic(result=Result.UNIFORM)

@@ -1,10 +1,10 @@
-"""push(channel, fields...): a record for each active lane, or one for the wave; `luthier_py.tool.ring` says how."""
+"""push(channel, fields...): a record of each active lane, or one of the wave; `rewrite/tool/records/ring` says how."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 
-from luthier_py.tool import (
+from luthier_py.rewrite.tool import (
     BOOL,
     U32,
     U64,
@@ -18,8 +18,8 @@ from luthier_py.tool import (
     intrinsic,
     mask_of,
 )
-from luthier_py.tool.channel import LAUNCH_AT, MASK_AT, NUMBER_AT, RecordField, RecordType
-from luthier_py.tool.ring import CAPACITY, DROPS, RING, SLOTS_AT
+from luthier_py.rewrite.tool.records.channel import LAUNCH_AT, MASK_AT, NUMBER_AT, RecordField, RecordType
+from luthier_py.rewrite.tool.records.ring import CAPACITY, DROPS, RING, SLOTS_AT
 
 from .reserve import reserve
 

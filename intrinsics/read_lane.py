@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import U32, Ir, Operand, Result, Value, intrinsic
+from luthier_py.rewrite.tool import U32, Ir, Operand, Result, Value, intrinsic
 
 from .lanes import from_lane
 

@@ -1,9 +1,9 @@
-"""What `push` does before it writes: numbers for records, and room for them, as `luthier_py.tool.ring` says."""
+"""What `push` does before it writes: numbers for records, and room for them, as `rewrite/tool/records/ring` says."""
 
 from __future__ import annotations
 
-from luthier_py.tool import Lane, device, ptr, u32, u64
-from luthier_py.tool.ring import DROPPED, RESERVED, SEEN
+from luthier_py.rewrite.tool import Lane, device, ptr, u32, u64
+from luthier_py.rewrite.tool.records.ring import DROPPED, RESERVED, SEEN
 
 from .atomic_add import atomic_add
 from .atomic_cas import atomic_cas

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import Ir, Operand, Result, intrinsic
+from luthier_py.rewrite.tool import Ir, Operand, Result, intrinsic
 
 from .memory import integer_place
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import wave_size
+from luthier_py.rewrite.tool import wave_size
 
 __all__ = ["wave_size"]

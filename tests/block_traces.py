@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.run.run import Launch, run_instrumented
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import push
-from luthier_py.ir import Block, Ending, Function, Program
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import Channel, Mutator, Tool, channel, hook, u32, u64, wave_in_launch
+from luthier_py.program.ir import Block, Ending, Function, Program
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Channel, Mutator, Tool, channel, hook, u32, u64, wave_in_launch
 
 OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -fuse-cuid=none -O2".split()
 TARGETS = ("gfx90a", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1100", 64), ("gfx1201", 32)

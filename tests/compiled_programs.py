@@ -29,7 +29,7 @@ from program_builder import builder
 from rocm_stack import lacking
 from suite.kept import COMPILING
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -38,7 +38,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "luth
 UNUSED = 30 * 24 * 3600  # s after which a program is thrown away
 TARGET = "gfx90a"
 COMPILERS = "clang++-22", "ld.lld-22", "cc", "ld"
-FUNCTIONS = HERE.parent / "luthier_py" / "runtime" / "hip" / "functions.txt"  # programs are bound to their versions
+FUNCTIONS = HERE.parent / "luthier_py" / "host" / "hip" / "functions.txt"  # programs are bound to their versions
 HEADERS = {builder.hip_major(path): path for path in reversed(builder.header_folders())}
 NO_HEADERS = "no HIP headers: install ROCm, or triton from PyPI, which has them, or set LUTHIER_HIP_INCLUDE"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from luthier_py.binary.loader import CodeObject, load
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, instruction_set
-from luthier_py.isa.waitcnt import waits_for
-from luthier_py.loader import CodeObject, load
+from luthier_py.isa.encoding.waitcnt import waits_for
 
 SHARED = (Counter.VM, Counter.LGKM, Counter.KM)
 

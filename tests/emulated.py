@@ -13,15 +13,15 @@ from functools import cache
 
 from synthetic import ALIGN, Row, assemble
 
+from luthier_py.binary.link import link
+from luthier_py.binary.loader import CodeObject, load
+from luthier_py.binary.patch import Chunk, NewKernel, Patch
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.interface import Module
 from luthier_py.emulator.waves.profile import LaunchProfile
-from luthier_py.inject.patch import Chunk, NewKernel, Patch
 from luthier_py.isa import Target, instruction_set, target
-from luthier_py.link import link
-from luthier_py.loader import CodeObject, load
-from luthier_py.runtime import Module
+from luthier_py.rewrite.tool import Variable
 from luthier_py.samples import sample
-from luthier_py.tool import Variable
 
 ISA = instruction_set(target("gfx90a"))
 LANES = 64

@@ -8,9 +8,9 @@ from typing import Any
 from emulated import LANES, Bench, Ran, code_object
 
 from luthier_py.intrinsics import lane_id
-from luthier_py.ir import Instr
-from luthier_py.pipeline import instrument
-from luthier_py.tool import Lane, Mutator, Place, Tool, Variable, hook, ptr, u32, u64
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Lane, Mutator, Place, Tool, Variable, hook, ptr, u32, u64
 
 
 @hook

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from functools import partial
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 from luthier_py.isa import InstructionSet, OpInfo
 
 LITERALS = (1, 0x3F800000, 0x11223344, 0x3C00, 0xFFFFFFFF, 0x3FF00000, 0x3E22F983)

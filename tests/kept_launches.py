@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
-from luthier_py.session.launched import launch_file
-from luthier_py.session.recording import RecordingDevice
-from luthier_py.session.run import Launch
-from luthier_py.session.run_settings import run_settings
+from luthier_py.features.run.launched import launch_file
+from luthier_py.features.run.recording_device import RecordingDevice
+from luthier_py.features.run.run import Launch
+from luthier_py.features.settings.run_settings import run_settings
 
 
 def kept(code: Path, launch: Launch, path: Path) -> Path:

@@ -63,9 +63,9 @@ def server_of(process: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 def serve() -> None:
     """One command after the other."""
-    import luthier_py.cli.running
-    import luthier_py.session.execute
-    import luthier_py.tool  # noqa: F401  (loaded for all commands)
+    import luthier_py.features.exec.execute
+    import luthier_py.features.run.command
+    import luthier_py.rewrite.tool  # noqa: F401  (loaded for all commands)
 
     server = socket.socket(fileno=int(sys.argv[1]))
     server.set_inheritable(False)

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.waves.profile import LaunchProfile
-from luthier_py.errors import HookError
-from luthier_py.ir import Function, Instr, Program, lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.program.ir import Function, Instr, Program, lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Mutator, address, site_id, wave_in_group, workgroup_id
+from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import Mutator, address, site_id, wave_in_group, workgroup_id
-from luthier_py.tool.filters import parse_filter
 from luthier_py.tools import mem_trace, record_reg_vals
 from luthier_py.tools.script import Script
 

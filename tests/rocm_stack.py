@@ -43,7 +43,7 @@ class RocmStack:
 
     def environment(self, device: str = "emulator:gfx90a", *folders: str | Path) -> dict[str, str]:
         """For a program that runs without `luthier exec`."""
-        from luthier_py.runtime.kfd import device_library
+        from luthier_py.host.kfd import device_library
 
         return {"LUTHIER_DEVICE": device, "LD_PRELOAD": str(device_library()), **self.search(*folders)}
 

@@ -10,10 +10,10 @@ import struct
 from emulated import ISA, LANES
 
 from luthier_py import Lane, Tool, hook, ptr, sgpr, u32, u64
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.isa import agpr, vgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 
 WORDS = 16
 S, V, A = sgpr, vgpr, agpr

@@ -37,10 +37,16 @@ def package_of(path: Path) -> tuple[str, ...]:
     return path.relative_to(ROOT).parent.parts
 
 
+def house_of(path: Path) -> str:
+    """Folder directly below luthier_py; "" for luthier_py/__init__.py and __main__.py."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return "" if first in ("__init__.py", "__main__.py") else first
+
+
 def room_of(path: Path) -> str:
-    """Folder or module directly below luthier_py; "" for luthier_py/__init__.py and __main__.py."""
-    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return "" if first in ("__init__", "__main__") else first
+    """Folder or module directly below a house; "" for the house's own __init__.py."""
+    second = path.relative_to(PACKAGE).parts[1].removesuffix(".py")
+    return "" if second == "__init__" else second
 
 
 @cache

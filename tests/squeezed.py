@@ -17,8 +17,8 @@ from emulated import LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, stores, words
 
 from luthier_py import Mutator
+from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, instruction_set, target
-from luthier_py.loader import load
 from luthier_py.samples import sample
 
 SCALARS = [0, 1, *range(4, 102)]  # s[2:3] have the address of what is shown

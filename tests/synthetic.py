@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from luthier_py.isa import Inst, InstructionSet, Reg, instruction_set, target
-from luthier_py.loader import (
+from luthier_py.binary.loader import (
     CodeObject,
     KernelDescriptor,
     KernelRecord,
@@ -23,7 +22,8 @@ from luthier_py.loader import (
     SymbolType,
     Visibility,
 )
-from luthier_py.loader.elf import Elf
+from luthier_py.binary.loader.elf import Elf
+from luthier_py.isa import Inst, InstructionSet, Reg, instruction_set, target
 
 Operand = Reg | int | float | str
 Row = str | bytes | Sequence[Operand]

@@ -20,14 +20,14 @@ from pathlib import Path
 
 from subjects import Subject
 
-from luthier_py.errors import Invalid
-from luthier_py.ir import Extents, Program, find_extents, lift
-from luthier_py.link import Chunk, NewKernel, Patch, link
-from luthier_py.link.standalone import make_standalone
-from luthier_py.loader import CodeObject, SectionType, load, open_code, read_code, unbundle
-from luthier_py.loader.elf import SYMBOL
-from luthier_py.loader.symbols import read_symbols
-from luthier_py.releases.fetched import find_fetched_release
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.link import Chunk, NewKernel, Patch, link
+from luthier_py.binary.link.standalone import make_standalone
+from luthier_py.binary.loader import CodeObject, SectionType, load, open_code, read_code, unbundle
+from luthier_py.binary.loader.elf import SYMBOL
+from luthier_py.binary.loader.symbols import read_symbols
+from luthier_py.host.releases.fetched import find_fetched_release
+from luthier_py.program.ir import Extents, Program, find_extents, lift
 
 TARGETS = ("gfx90a", "gfx942")
 TENSILE = ("rocblas", "hipblaslt")  # folders of such objects

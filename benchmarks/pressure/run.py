@@ -38,14 +38,14 @@ from subjects import Subject, subjects  # noqa: E402
 from truth import TRUTHS, wrong  # noqa: E402
 from ways import completed, parsed  # noqa: E402
 
-from luthier_py.clang.search import CLANG  # noqa: E402
+from luthier_py.base.errors import LuthierError  # noqa: E402
+from luthier_py.binary.loader import load  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchProfile  # noqa: E402
-from luthier_py.errors import LuthierError  # noqa: E402
-from luthier_py.loader import load  # noqa: E402
-from luthier_py.pipeline import Instrumented, instrument  # noqa: E402
-from luthier_py.session.run import Launch, Ran, run_instrumented, run_original  # noqa: E402
-from luthier_py.session.specs import parse_argument  # noqa: E402
-from luthier_py.tool import Tool, load_tool  # noqa: E402
+from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original  # noqa: E402
+from luthier_py.features.run.specs import parse_argument  # noqa: E402
+from luthier_py.rewrite.clang.search import CLANG  # noqa: E402
+from luthier_py.rewrite.pipeline import Instrumented, instrument  # noqa: E402
+from luthier_py.rewrite.tool import Tool, load_tool  # noqa: E402
 
 PAGE = HERE.parent / "pressure.md"
 LATE = "took too long"

@@ -19,10 +19,10 @@ from shutil import which
 from crowded_kernels import FREE, GROUPS, arguments, crowded
 from emulated import LANES
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
+from luthier_py.binary.loader import load, unbundle
+from luthier_py.binary.loader.elf import is_code_object
 from luthier_py.isa import target as row_of
-from luthier_py.loader import load, unbundle
-from luthier_py.loader.elf import is_code_object
 from luthier_py.samples import FOLDER, SAMPLES
 
 CLANG = "clang-22"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from luthier_py.emulator import LaunchProfile
+from luthier_py.features.run.run import Ran
 from luthier_py.isa import Inst, OpFlag, Space, Target, memory_access
-from luthier_py.isa.side_effects import tends_caches
-from luthier_py.session.run import Ran
+from luthier_py.isa.properties.side_effects import tends_caches
 
 _TRACED = Space.GLOBAL | Space.LDS | Space.SCRATCH
 Counted = Callable[[Any, LaunchProfile, Target], bool]

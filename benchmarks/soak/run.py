@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.runtime.preload import tool_library
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.preload import tool_library
 
 HERE = Path(__file__).resolve().parent
 CODE = HERE.parents[1] / "tests" / "data" / "vector_add.co"

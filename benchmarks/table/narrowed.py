@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from luthier_py.emulator import LaunchProfile
 from luthier_py.isa import Inst, OpFlag
-from luthier_py.isa.registers import EXEC
+from luthier_py.isa.model.registers import EXEC
 
 Key = TypeVar("Key", int, str)
 LANES, RECORDS = "mem_printf", "record_reg_vals"

@@ -53,10 +53,10 @@ from table_page import page  # noqa: E402
 from truth import TRUTHS  # noqa: E402
 from ways import completed  # noqa: E402
 
-from luthier_py.clang.search import CLANG  # noqa: E402
-from luthier_py.errors import DeviceError, LuthierError  # noqa: E402
-from luthier_py.session.study.cells import our_content  # noqa: E402
-from luthier_py.storage import CACHE  # noqa: E402
+from luthier_py.base.errors import DeviceError, LuthierError  # noqa: E402
+from luthier_py.base.storage import CACHE  # noqa: E402
+from luthier_py.features.study.cells import our_content  # noqa: E402
+from luthier_py.rewrite.clang.search import CLANG  # noqa: E402
 
 FOLDER = ROOT / "build" / "table"
 PAGE = HERE.parent / "table.md"

@@ -24,9 +24,9 @@ from narrowed import LANES, MOST, QUIET, affordable, filter_of
 from program_builder import builder
 from ways import parsed
 
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.preload import tool_library
 from luthier_py.isa import OpFlag, OpInfo, Space, instruction_set, target
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.runtime.preload import tool_library
 
 EXECUTABLES = ROOT / "build" / "table" / "programs"
 SECONDS = 600

@@ -18,15 +18,15 @@ from narrowed import LANES, MOST, QUIET, RECORDS, affordable, filter_of, keeps_l
 from truth import wrong
 from ways import parsed
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchOptions, LaunchProfile
+from luthier_py.features.demo.demo import is_right, launch_of, profile_of
+from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
 from luthier_py.isa import RegFile
-from luthier_py.isa.registers import VCC
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.isa.model.registers import VCC
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import is_right, launch_of, profile_of
-from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
-from luthier_py.tool import load_tool
 
 OBJECTS = ROOT / "build" / "table" / "samples"
 NOTHING = "none"

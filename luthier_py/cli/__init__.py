@@ -1,4 +1,4 @@
-"""The command line: arguments in, one call, text or JSON out. No logic lives here.
+"""The command line: arguments in, one call of a feature, text or JSON out. No logic lives here.
 
 Exit codes: 0 all that was asked for was done; 1 an error, or something was not delivered, a line on stderr for each;
 2 wrong usage; 3 a tool was asked for and observed nothing.
@@ -6,13 +6,10 @@ Exit codes: 0 all that was asked for was done; 1 an error, or something was not 
 
 from __future__ import annotations
 
-from luthier_py.cli import causing, code, comparing, coverage, faulting, fetching, here, replaying, running
 from luthier_py.cli.app import app
-from luthier_py.cli.ending import run_to_an_end
+from luthier_py.features.commands.ending import run_to_an_end
 
-__all__ = [
-    "app", "causing", "code", "comparing", "coverage", "faulting", "fetching", "here", "main", "replaying", "running",
-]  # fmt: skip
+__all__ = ["app", "main"]
 
 
 def main() -> None:

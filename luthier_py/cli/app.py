@@ -1,37 +1,35 @@
-"""The command `luthier` itself, to which modules of this room add theirs."""
+"""The command `luthier` itself: which commands there are, and where each is declared.
+
+Invariant: of the features only those are imported whose command is run, or whose help is shown.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from importlib import import_module
+from typing import Annotated, Any
 
 import click
 from click.exceptions import Exit
 
-from luthier_py.cli.ending import ExitCode
-from luthier_py.cli.parameters import ByName, from_click, parameters
-from luthier_py.storage import settle_cache
-from luthier_py.worker.error_boundary import TRACEBACK
+from luthier_py.base.storage import settle_cache
+from luthier_py.features.commands.declared import DECLARED
+from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.parameters import ByName, parameters
+from luthier_py.host.worker.error_boundary import TRACEBACK
 
-Added = TypeVar("Added", bound=Callable[..., object])
+FEATURES = {
+    "info": "code", "disasm": "code", "instrument": "code", "explain": "explain", "compare": "compare",
+    "check": "budget", "run": "run", "exec": "exec", "build": "exec", "study": "study",
+    "record": "replay", "replay": "replay", "faults": "faults", "causal": "causal",
+    "tools": "tools", "attach": "exec", "detach": "exec", "doctor": "doctor", "demo": "demo",
+    "coverage": "coverage", "fetch": "fetch",
+}  # fmt: skip
+"""The feature whose module `command` declares each, in the order in which help lists them."""
 
 
 class Commands(click.Group):
-    """Commands, in the order in which they were added; what one takes is read from it when it is used."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._added: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {}
-
-    def command_of(self, name: str | None = None, **settings: Any) -> Callable[[Added], Added]:
-        """Adds a function, by its own name or another; ``settings``: click.Command's."""
-
-        def add(function: Added) -> Added:
-            self._added[name or function.__name__] = function, settings
-            return function
-
-        return add
+    """The commands of `FEATURES`."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """As click has it, but Ctrl-C ends the command with a shell's exit code for SIGINT."""
@@ -41,17 +39,15 @@ class Commands(click.Group):
             raise Exit(ExitCode.INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """As click has it: in the order in which they were added, not by name."""
-        return list(self._added)
+        """As click has it, but in the order of `FEATURES`."""
+        return list(FEATURES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """As click has it: the command is made of its function's type hints and docstring; None for a name that was not
-        added."""
-        if cmd_name not in self._added:
+        """As click has it: the command is made of its function's type hints and docstring; None for another name."""
+        if cmd_name not in FEATURES:
             return None
-        function, settings = self._added[cmd_name]
-        return click.Command(cmd_name, params=parameters(function), callback=from_click(function),
-                             help=function.__doc__, **settings)
+        import_module(f"luthier_py.features.{FEATURES[cmd_name]}.command")
+        return DECLARED[cmd_name].make_click_command()
 
 
 def every_command(

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from luthier_py.exports import make_lazy_loader
+from luthier_py.base.exports import make_lazy_loader
 
 if TYPE_CHECKING:
     from luthier_py.emulator.devices.device import EmulatorDevice

@@ -2,14 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from luthier_py.exports import make_lazy_loader
-from luthier_py.isa.target import MAX_WORKITEMS, Target, target, target_of_mach, targets
+from luthier_py.base.exports import make_lazy_loader
+from luthier_py.isa.model.target import MAX_WORKITEMS, Target, target, target_of_mach, targets
 
 if TYPE_CHECKING:
-    from luthier_py.isa.accesses import AccessKind, AddressForm, MemoryAccess, memory_access
     from luthier_py.isa.by_target import InstructionSet, instruction_set
-    from luthier_py.isa.classes import InstructionClass, class_of
-    from luthier_py.isa.instruction import (
+    from luthier_py.isa.encoding.instruction import (
         Access,
         Counter,
         Effects,
@@ -21,8 +19,7 @@ if TYPE_CHECKING:
         OpInfo,
         Space,
     )
-    from luthier_py.isa.operand_parts import constant_of, part_of
-    from luthier_py.isa.registers import (
+    from luthier_py.isa.model.registers import (
         EXEC,
         FLAT_SCRATCH,
         M0,
@@ -40,7 +37,10 @@ if TYPE_CHECKING:
         sgpr,
         vgpr,
     )
-    from luthier_py.isa.target_id import Setting, TargetId, parse_target_id
+    from luthier_py.isa.model.target_id import Setting, TargetId, parse_target_id
+    from luthier_py.isa.properties.accesses import AccessKind, AddressForm, MemoryAccess, memory_access
+    from luthier_py.isa.properties.classes import InstructionClass, class_of
+    from luthier_py.isa.semantics.operand_parts import constant_of, part_of
 
 __all__ = [
     "EXEC", "FLAT_SCRATCH", "M0", "MAX_WORKITEMS", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access",
@@ -50,11 +50,13 @@ __all__ = [
     "parse_target_id", "part_of", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]
 __getattr__ = make_lazy_loader(__name__, {
-    "accesses": "AccessKind AddressForm MemoryAccess memory_access",
-    "classes": "InstructionClass class_of",
-    "instruction": "Access Counter Effects Inst Operand OperandInfo OperandKind OpFlag OpInfo Space",
+    "properties.accesses": "AccessKind AddressForm MemoryAccess memory_access",
+    "properties.classes": "InstructionClass class_of",
+    "encoding.instruction": "Access Counter Effects Inst Operand OperandInfo OperandKind OpFlag OpInfo Space",
     "by_target": "InstructionSet instruction_set",
-    "operand_parts": "constant_of part_of",
-    "registers": "EXEC FLAT_SCRATCH M0 MODE NO_REGS SCC TTMP0 VCC XNACK_MASK LaneOf Reg RegFile RegSet agpr sgpr vgpr",
-    "target_id": "Setting TargetId parse_target_id",
+    "semantics.operand_parts": "constant_of part_of",
+    "model.registers": (
+        "EXEC FLAT_SCRATCH M0 MODE NO_REGS SCC TTMP0 VCC XNACK_MASK LaneOf Reg RegFile RegSet agpr sgpr vgpr"
+    ),
+    "model.target_id": "Setting TargetId parse_target_id",
 })  # fmt: skip

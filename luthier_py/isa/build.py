@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from luthier_py.isa.by_target import InstructionSet
-from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, OpFlag
-from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile, sgpr
+from luthier_py.isa.encoding.instruction import FLAT_SCR_LO, Inst, OpFlag
+from luthier_py.isa.model.registers import EXEC, SCC, Reg, RegFile, sgpr
 
 PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal stands behind the instruction
 PLACEHOLDER64 = 0x7FFFFFFF_7FFFFFFF

@@ -10,21 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from luthier_py.errors import Invalid
-from luthier_py.isa.assemble import Assembler, OperandValue
-from luthier_py.isa.assembly import Parser
-from luthier_py.isa.decode import Decoder, OperandMemo
-from luthier_py.isa.encode import encode, number_field, rename, replace_fields
-from luthier_py.isa.instruction import Counter, Inst, Operand, OpInfo
-from luthier_py.isa.listing import assemble_listing
-from luthier_py.isa.table import load_table
-from luthier_py.isa.target import Target
-from luthier_py.isa.text import Printer
-from luthier_py.isa.text_fields import FieldPrinter
-from luthier_py.isa.waitcnt import waits_written
+from luthier_py.base.errors import Invalid
+from luthier_py.isa.encoding.decode import Decoder, OperandMemo
+from luthier_py.isa.encoding.encode import encode, number_field, rename, replace_fields
+from luthier_py.isa.encoding.instruction import Counter, Inst, Operand, OpInfo
+from luthier_py.isa.encoding.table import load_table
+from luthier_py.isa.encoding.waitcnt import waits_written
+from luthier_py.isa.model.target import Target
+from luthier_py.isa.text.assemble import Assembler, OperandValue
+from luthier_py.isa.text.assembly import Parser
+from luthier_py.isa.text.fields import FieldPrinter
+from luthier_py.isa.text.listing import assemble_listing
+from luthier_py.isa.text.printer import Printer
 
 if TYPE_CHECKING:
-    from luthier_py.isa.scan import Scan, Scanner
+    from luthier_py.isa.encoding.scan import Scan, Scanner
 
 
 class InstructionSet:
@@ -137,7 +137,9 @@ class InstructionSet:
 
     @cached_property
     def _scanner(self) -> Scanner:
-        from luthier_py.isa.scan import Scanner  # needs NumPy, which takes as long to import as a table to load
+        from luthier_py.isa.encoding.scan import (
+            Scanner,  # needs NumPy, which takes as long to import as a table to load
+        )
         return Scanner(self._decoder)
 
     @cached_property

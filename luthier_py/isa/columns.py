@@ -16,12 +16,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 from luthier_py.isa.by_target import InstructionSet
-from luthier_py.isa.decode import OperandMemo
-from luthier_py.isa.instruction import SETS_HARDWARE, Access, Inst, OperandKind, OpFlag, OpInfo, find_underlying_scalars
-from luthier_py.isa.registers import SCALARS
-from luthier_py.isa.scan import UNKNOWN, Array, Fields, Scan
+from luthier_py.isa.encoding.decode import OperandMemo
+from luthier_py.isa.encoding.instruction import (
+    SETS_HARDWARE,
+    Access,
+    Inst,
+    OperandKind,
+    OpFlag,
+    OpInfo,
+    find_underlying_scalars,
+)
+from luthier_py.isa.encoding.scan import UNKNOWN, Array, Fields, Scan
+from luthier_py.isa.model.registers import SCALARS
 
 NOWHERE = np.iinfo(np.int64).min
 VECTORS = ~SCALARS

@@ -46,9 +46,9 @@ What the application may read it finds for itself, in the original's bytes (`gra
 
 from __future__ import annotations
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.isa import instruction_set
-from luthier_py.loader import load
 from luthier_py.proof.claim import Claim
 from luthier_py.proof.descriptors import check_kernels
 from luthier_py.proof.objects import check_apart, check_objects

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luthier_py.loader import (
+from luthier_py.binary.loader import (
     CodeObject,
     SectionFlag,
     SectionType,
@@ -24,8 +24,8 @@ from luthier_py.loader import (
     SymbolType,
     Visibility,
 )
-from luthier_py.loader.elf import Elf
-from luthier_py.loader.symbols import read_symbols
+from luthier_py.binary.loader.elf import Elf
+from luthier_py.binary.loader.symbols import read_symbols
 from luthier_py.proof.claim import Claim
 from luthier_py.proof.code import FILLER
 from luthier_py.proof.hashes import check_hashes, make_failure

@@ -28,7 +28,7 @@ from functools import lru_cache, reduce
 from heapq import heappop, heappush
 from operator import or_
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import SCC, Access, Inst, OpFlag, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import copies
 from luthier_py.proof.code import Code, ones

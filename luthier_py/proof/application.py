@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luthier_py.errors import CheckFailed, Location, Malformed
+from luthier_py.base.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import Access, Inst, Operand, OperandKind, OpFlag, RegFile
 from luthier_py.isa.columns import Columns, read_columns
+from luthier_py.isa.properties.wave_registers import gives_back_vectors
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
-from luthier_py.isa.wave_registers import gives_back_vectors
 from luthier_py.proof.addresses import AddressFlow
 from luthier_py.proof.claim import ClonedFunction, Side
 from luthier_py.proof.code import Code

@@ -14,7 +14,7 @@ from functools import reduce
 from operator import or_
 
 from luthier_py.isa import OpFlag
-from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.addresses import RETURNS, AddressFlow
 from luthier_py.proof.graph import Body
 

@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.isa.columns import read_columns
-from luthier_py.isa.scan import Array
+from luthier_py.isa.encoding.scan import Array
 from luthier_py.proof.claim import InCell
 
 CELLS = 2560

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from operator import or_
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.binary.loader import DESCRIPTOR_BYTES, MOST_STACK_BYTES, CodeObject, KernelDescriptor, KernelRecord
 from luthier_py.isa import RegSet, Target
-from luthier_py.loader import DESCRIPTOR_BYTES, MOST_STACK_BYTES, CodeObject, KernelDescriptor, KernelRecord
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.hashes import make_failure
 from luthier_py.proof.initial_state import USER_DWORDS, fields_of, six_bits, user_sgprs

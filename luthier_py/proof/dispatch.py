@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import SCC, Inst, OpFlag
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch

@@ -17,9 +17,9 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpInfo, RegSet
-from luthier_py.isa.hazards import HAZARDS, Hazard, Side, states_of
+from luthier_py.isa.hazards.wait_states import HAZARDS, Hazard, Side, states_of
 from luthier_py.proof.code import within
 from luthier_py.proof.hazard_patterns import check_hazard_patterns, make_missing_wait_failure
 from luthier_py.proof.linked import OUTSIDE, Linked

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import EXEC, MODE, TTMP0, XNACK_MASK, Inst, InstructionSet, OpFlag, RegSet, Target
-from luthier_py.isa.registers import SCALARS
-from luthier_py.loader import KernelDescriptor
+from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.modes import Modes
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT

@@ -12,10 +12,16 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import MODE, Inst, Target
+from luthier_py.isa.properties.vector_modes import (
+    BANKS,
+    compute_written_mode_bits,
+    decode_mode_field,
+    field_bits,
+    float_bits,
+)
 from luthier_py.isa.semantics.control import Action
-from luthier_py.isa.vector_modes import BANKS, compute_written_mode_bits, decode_mode_field, field_bits, float_bits
-from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.graph import Body
 from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.now import Now

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 from luthier_py.isa import SCC, InstructionSet, OpFlag
 from luthier_py.proof.addresses import scalar_results
 from luthier_py.proof.application import Clone

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, LaneOf, Reg, RegFile
 from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, describe_registers, whole_number

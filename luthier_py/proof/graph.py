@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import OpFlag
 from luthier_py.proof.addresses import RETURNS, AddressFlow, goal_of, step
 from luthier_py.proof.code import Code

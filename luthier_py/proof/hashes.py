@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 
-from luthier_py.errors import CheckFailed, Location
-from luthier_py.loader import SectionType
-from luthier_py.loader.elf import SYMBOL, Elf
+from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.binary.loader import SectionType
+from luthier_py.binary.loader.elf import SYMBOL, Elf
 
 
 def make_failure(what: str, where: str | None = None) -> CheckFailed:

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, RegSet
-from luthier_py.isa.hazard_patterns import joins, possible_patterns, start_patterns
-from luthier_py.isa.instruction import OpInfo
-from luthier_py.isa.mitigated_hazards import Link, Mitigated
+from luthier_py.isa.encoding.instruction import OpInfo
+from luthier_py.isa.hazards.mitigated import Link, Mitigated
+from luthier_py.isa.hazards.patterns import joins, possible_patterns, start_patterns
 from luthier_py.proof.linked import Linked
 
 _EVERY_SGPR = (1 << 108) - 1

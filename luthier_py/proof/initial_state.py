@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import TTMP0, Inst, Target
-from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.model.registers import VGPR_SHIFT
 from luthier_py.isa.semantics.control import Action
-from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.code import ones
 from luthier_py.proof.meanings import UNKNOWN, Term, sum_of
 from luthier_py.proof.preloads import Arguments, loads_arguments

@@ -13,9 +13,9 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import NamedTuple
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
-from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.addresses import AddressFlow
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.claim import Side

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from luthier_py.errors import CheckFailed, Location, Malformed
+from luthier_py.base.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import EXEC, MODE, Counter, Inst, InstructionSet, OpFlag, sgpr
-from luthier_py.isa.waitcnt import waits_for
+from luthier_py.isa.encoding.waitcnt import waits_for
 from luthier_py.proof.claim import Call, ClonedFunction, Payload, Side
 from luthier_py.proof.code import Code, bits_of
 from luthier_py.proof.payloads import Summary

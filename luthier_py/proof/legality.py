@@ -8,10 +8,10 @@ elsewhere, nobody else has looked at that.
 
 from __future__ import annotations
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet
-from luthier_py.isa.hazards import unsafe_displacement, unsafe_shift_amount
-from luthier_py.isa.legal import why_illegal
+from luthier_py.isa.encoding.legal import why_illegal
+from luthier_py.isa.hazards.wait_states import unsafe_displacement, unsafe_shift_amount
 from luthier_py.proof.linked import Linked
 
 

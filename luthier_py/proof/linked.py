@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import Inst, OpFlag
-from luthier_py.isa.scan import Array
+from luthier_py.isa.encoding.scan import Array
 from luthier_py.proof.application import Clone
 from luthier_py.proof.code import FILLER
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.code import within
 from luthier_py.proof.effects import NO_EFFECT, Effect, always_live, depends, effect, everything, may_touch
 from luthier_py.proof.graph import Graph, Node, solve_dataflow

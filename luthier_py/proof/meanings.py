@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from luthier_py.isa import SCC, TTMP0, Inst, Operand, OperandKind
-from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.encoding.instruction import OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, U32, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.meaning import SignaturePart

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag
+from luthier_py.isa.properties.vector_modes import Turned, classify_mode_switch
 from luthier_py.isa.semantics import Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.control import Branch
-from luthier_py.isa.vector_modes import Turned, classify_mode_switch
 from luthier_py.proof.code import within
 from luthier_py.proof.graph import Graph, solve_dataflow
 from luthier_py.proof.meanings import sources_of

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from luthier_py.isa import SCC, Inst
-from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.model.registers import VGPR_SHIFT
 from luthier_py.proof.code import CELLS, LANES, lane_number, vector_of
 from luthier_py.proof.lanes import ON, State
 from luthier_py.proof.meanings import UNKNOWN, Term

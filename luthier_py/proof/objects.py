@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from luthier_py.loader import CodeObject, Section, SectionType, Segment, SegmentType
-from luthier_py.loader.codeobject import find_metadata
-from luthier_py.loader.elf import DYNAMIC, Elf
+from luthier_py.binary.loader import CodeObject, Section, SectionType, Segment, SegmentType
+from luthier_py.binary.loader.codeobject import find_metadata
+from luthier_py.binary.loader.elf import DYNAMIC, Elf
 from luthier_py.proof.additions import GROWN, check_additions
 from luthier_py.proof.claim import Claim
 from luthier_py.proof.hashes import make_failure

@@ -13,7 +13,7 @@ from operator import or_
 from typing import NamedTuple
 
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag
-from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.model.registers import SCALARS
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.proof.lanes import ON, State, compute_needed_before, next_states

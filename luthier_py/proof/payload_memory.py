@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import SCC, Inst, InstructionSet, OperandKind, OpFlag, Space
-from luthier_py.isa.private_buffers import private_resource
-from luthier_py.isa.registers import SCALARS
-from luthier_py.isa.side_effects import tends_caches
+from luthier_py.isa.model.registers import SCALARS
+from luthier_py.isa.properties.private_buffers import private_resource
+from luthier_py.isa.properties.side_effects import tends_caches
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number, ones
 from luthier_py.proof.meanings import mangles

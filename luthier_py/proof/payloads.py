@@ -18,13 +18,13 @@ from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from operator import or_
 
-from luthier_py.errors import CheckFailed, Location, Malformed
+from luthier_py.base.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import EXEC, MODE, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
-from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.model.registers import VGPR_SHIFT
+from luthier_py.isa.properties.side_effects import outside
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.memory import Load, Store
-from luthier_py.isa.side_effects import outside
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number
 from luthier_py.proof.payload_lanes import Jumps, follow_exec, ways_of_lanes

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag
-from luthier_py.isa.waitcnt import counters_of, waits_for
+from luthier_py.isa.encoding.waitcnt import counters_of, waits_for
 from luthier_py.proof.code import within
 from luthier_py.proof.effects import everything
 from luthier_py.proof.graph import Graph, solve_dataflow

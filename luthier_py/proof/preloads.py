@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import Inst
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.memory import ScalarLoad
-from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.code import number
 from luthier_py.proof.meanings import Term
 

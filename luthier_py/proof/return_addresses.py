@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import Inst, OperandKind, OpFlag, Space
-from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.model.registers import SCALARS
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.proof.code import LANES, lane_number, number, ones, vector_of

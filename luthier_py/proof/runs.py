@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
-from luthier_py.isa.private_buffers import private_resource
-from luthier_py.isa.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
+from luthier_py.isa.model.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
+from luthier_py.isa.properties.private_buffers import private_resource
+from luthier_py.isa.properties.side_effects import computes
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.semantics.memory import Load, Store
-from luthier_py.isa.side_effects import computes
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
 from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
 from luthier_py.proof.float_modes import UNKNOWN_MODE, FloatMode, computes_in, evaluate_mode_access, leaves_mode

@@ -7,9 +7,9 @@ over the application's instructions alone.
 
 from __future__ import annotations
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import OpFlag
-from luthier_py.isa.wave_registers import gives_back_vectors, sees_inserted_code
+from luthier_py.isa.properties.wave_registers import gives_back_vectors, sees_inserted_code
 from luthier_py.proof.application import Clone
 from luthier_py.proof.graph import Body
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from luthier_py.errors import CheckFailed, Location
+from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.binary.loader import CodeObject, KernelDescriptor, KernelRecord, RelocationKind, SymbolType
 from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
-from luthier_py.loader import CodeObject, KernelDescriptor, KernelRecord, RelocationKind, SymbolType
 from luthier_py.proof.addresses import AddressFlow, follow
 from luthier_py.proof.application import (
     Clone,

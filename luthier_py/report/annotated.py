@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import Loop, innermost_loops
-from luthier_py.analysis.lines import SourceLines
-from luthier_py.errors import how_many
-from luthier_py.ir import Function
-from luthier_py.names import demangle, shortened
+from luthier_py.base.errors import how_many
+from luthier_py.base.names import demangle, shortened
+from luthier_py.program.analysis import Loop, innermost_loops
+from luthier_py.program.analysis.lines import SourceLines
+from luthier_py.program.ir import Function
 from luthier_py.report.html import HtmlRow, HtmlTable
 from luthier_py.report.sources import SourceFile, SourceFolder
 

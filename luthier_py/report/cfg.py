@@ -15,11 +15,11 @@ from itertools import pairwise
 from math import hypot
 from typing import Any
 
-from luthier_py.analysis import Edge, SourceLines, edges_of, loops_of, source_lines
-from luthier_py.errors import how_many, printable
-from luthier_py.ir import Block, Function, Kernel, Program, lift
-from luthier_py.loader import CodeObject
-from luthier_py.names import demangle
+from luthier_py.base.errors import how_many, printable
+from luthier_py.base.names import demangle
+from luthier_py.binary.loader import CodeObject
+from luthier_py.program.analysis import Edge, SourceLines, edges_of, loops_of, source_lines
+from luthier_py.program.ir import Block, Function, Kernel, Program, lift
 from luthier_py.report.layered import APART, Corner, GraphLayout, Size, lay_out_graph
 
 LINE, COLUMN, INSIDE, HEAD = 13.0, 6.7, 8.0, 20.0  # pixels: a line of code, a character, around code, a block's title

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from luthier_py.inject.model import ClonedKernel
 from luthier_py.report.plain import Json
+from luthier_py.rewrite.inject.model import ClonedKernel
 
 
 def collect_clone_facts(row: ClonedKernel) -> Json:

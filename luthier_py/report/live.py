@@ -11,9 +11,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
-from luthier_py.errors import printable_lines
+from luthier_py.base.errors import printable_lines
 from luthier_py.report.so_far import SoFar
-from luthier_py.tool import LaunchResult
+from luthier_py.rewrite.tool import LaunchResult
 
 if TYPE_CHECKING:
     from rich.live import Live as Drawn

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from luthier_py.names import digest
+from luthier_py.base.names import short_digest
 
 LONGEST = 100  # characters, which are bytes
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
@@ -37,4 +37,4 @@ def file_name(text: str) -> str:
     name = _UNSAFE.sub("_", text)[:LONGEST]
     if name == text and text and not text.startswith((".", "-")):
         return name
-    return f"{name.lstrip('.-') or 'name'}-{digest(text)}"
+    return f"{name.lstrip('.-') or 'name'}-{short_digest(text)}"

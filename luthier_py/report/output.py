@@ -17,7 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from luthier_py.errors import printable_lines
+from luthier_py.base.errors import printable_lines
+from luthier_py.base.storage import write_file
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render
 from luthier_py.report.live import LiveTable
@@ -27,8 +28,7 @@ from luthier_py.report.so_far import SoFar
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.tool_page import tool_page
 from luthier_py.report.verdict import Verdict
-from luthier_py.storage import write_file
-from luthier_py.tool import LaunchResult, Tool, as_data, encoded
+from luthier_py.rewrite.tool import LaunchResult, Tool, as_data, encoded
 
 SCHEMA = 1  # of JSON, and of CSV's columns; one more when something is renamed, removed or means something else
 

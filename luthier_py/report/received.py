@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.errors import printable_lines
+from luthier_py.base.errors import printable_lines
 from luthier_py.report.plain import Json
 from luthier_py.report.record_files import RecordFile, record_file
-from luthier_py.tool import Channel, LaunchResult, Tool
-from luthier_py.tool.printing import PRINTED, failures, line_of
+from luthier_py.rewrite.tool import Channel, LaunchResult, Tool
+from luthier_py.rewrite.tool.hooks.printing import PRINTED, failures, line_of
 
 KNOWN_LAUNCHES = 1 << 14
 

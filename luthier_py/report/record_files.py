@@ -13,8 +13,8 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.tool.channel import Channel
-from luthier_py.tool.data import as_data
+from luthier_py.rewrite.tool.records.channel import Channel
+from luthier_py.rewrite.tool.records.data import as_data
 
 LAUNCH = "launch"
 ROWS = 1 << 17  # of a row group

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from luthier_py.errors import LuthierError, OutOfRegisters
-from luthier_py.inject.apply import inject
-from luthier_py.jit import compile_hooks
-from luthier_py.pipeline import plan
-from luthier_py.tool import Option, Place, Tool, tools
+from luthier_py.base.errors import LuthierError, OutOfRegisters
+from luthier_py.rewrite.inject.apply import inject
+from luthier_py.rewrite.jit import compile_hooks
+from luthier_py.rewrite.pipeline import plan
+from luthier_py.rewrite.tool import Option, Place, Tool, tools
 
 ENOUGH = 2
 SECONDS = 5.0  # after which no other one is begun: a program may be waiting

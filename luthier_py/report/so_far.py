@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from luthier_py.tool import LaunchResult, Tool
+from luthier_py.rewrite.tool import LaunchResult, Tool
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from luthier_py.storage import read_regular
+from luthier_py.base.storage import read_regular
 
 LARGEST_BYTES = 1 << 20
 MOST_LINES = 20_000

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, overload
 
-from luthier_py.tool import as_data
+from luthier_py.rewrite.tool import as_data
 
 _UNPICKLABLE = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 

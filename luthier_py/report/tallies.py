@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from luthier_py.names import demangle
+from luthier_py.base.names import demangle
 from luthier_py.report.plain import flat, is_number
-from luthier_py.tool import Amount, Declaration, RowsBy, amount_at, declared_at
+from luthier_py.rewrite.tool import Amount, Declaration, RowsBy, amount_at, declared_at
 
 KERNEL, LINES, OPCODES = "kernel", "by source line", "by opcode"
 ADDRESSES = {"pc", "other_pc", "branch", "target", "header", "region", "from", "to", "address"}

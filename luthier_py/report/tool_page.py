@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
-from luthier_py.errors import how_many
+from luthier_py.base.errors import how_many
+from luthier_py.program.analysis.lines import SourceLine, SourceLines, source_lines
 from luthier_py.report.annotated import Beside, build_listing, sort_by_annotated_lines, source_table
 from luthier_py.report.cfg import cfg_svg, flow_counts, kernel_functions
 from luthier_py.report.html import SVG, HtmlRow, HtmlTable, Page, Picture
 from luthier_py.report.plain import Json, flat, is_number
 from luthier_py.report.sources import SourceFolder
 from luthier_py.report.tallies import ADDRESSES, AddedUp, NumberName, numbers_of
-from luthier_py.tool import CountsBy, Declaration, LaunchResult, RowsBy, Tool, amount_at, as_data, declared_at
+from luthier_py.rewrite.tool import CountsBy, Declaration, LaunchResult, RowsBy, Tool, amount_at, as_data, declared_at
 
 MOST_COLUMNS = 8
 PLACES = ("pc", "branch", "header")  # where a row belongs

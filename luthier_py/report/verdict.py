@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from luthier_py.analysis import source_lines
-from luthier_py.errors import Location
-from luthier_py.inject.model import ClonedKernel
-from luthier_py.loader import CodeObject
-from luthier_py.pipeline import PARTS, Instrumented
+from luthier_py.base.errors import Location
+from luthier_py.binary.loader import CodeObject
+from luthier_py.program.analysis import source_lines
 from luthier_py.report.cloned import change, collect_clone_facts
 from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
-from luthier_py.tool import LAUNCHES, LaunchResult, Option, Refusal, Tool, left_out_lines, left_out_of
-from luthier_py.tool.filters import asks_for_lines
-from luthier_py.tool.printing import PRINTED
-from luthier_py.tool.selection import CODE, INSTRUCTIONS
+from luthier_py.rewrite.inject.model import ClonedKernel
+from luthier_py.rewrite.pipeline import PARTS, Instrumented
+from luthier_py.rewrite.tool import LAUNCHES, LaunchResult, Option, Refusal, Tool, left_out_lines, left_out_of
+from luthier_py.rewrite.tool.chosen.filters import asks_for_lines
+from luthier_py.rewrite.tool.chosen.selection import CODE, INSTRUCTIONS
+from luthier_py.rewrite.tool.hooks.printing import PRINTED
 
 SHOWN = 5  # kernels of a list that are named
 SELECTING = {**LAUNCHES, "LUTHIER_KERNELS": CODE["LUTHIER_KERNELS"]}

@@ -20,7 +20,7 @@ from typing import IO, NamedTuple
 from compiled_programs import FUNCTIONS, Recipe, compiled, headers_key, headers_recipe, key_of
 from program_builder import builder
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 HERE = Path(__file__).parent
 TARGET = "gfx90a"

@@ -29,7 +29,7 @@ from compiled_programs import compiled  # noqa: E402
 from program_builder import builder  # noqa: E402
 from rocm_stack import ABI, CODE_OBJECT, RocmStack, find_stack  # noqa: E402
 
-from luthier_py.runtime.hip import runtime_folder  # noqa: E402
+from luthier_py.host.hip import runtime_folder  # noqa: E402
 
 KNOWN = HERE / "differences.toml"
 SIDES = {"ours", "rocm", "neither", "either"}

@@ -9,7 +9,7 @@ import pytest
 from compiled_programs import HEADERS, NO_HEADERS, begin, compiled
 from rocm_stack import lacking
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 
 class Outcomes:

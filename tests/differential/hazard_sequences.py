@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 
 from luthier_py.isa import Inst, InstructionSet
-from luthier_py.isa.target import Target
+from luthier_py.isa.model.target import Target
 
 PASSES = "post-RA-hazard-rec"
 LINE = re.compile(r"\t([a-z]\w+(?:[ \t].*?)?)\s*(?:;.*)?$")

@@ -15,7 +15,7 @@ from isa_registers import registers_of, registers_of_text
 from llvm_assembler import assemble
 from llvm_disassembler import CRASHED, disassemble
 
-from luthier_py.errors import Invalid, Malformed
+from luthier_py.base.errors import Invalid, Malformed
 from luthier_py.isa import Inst, InstructionSet
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from llvm_assembler import Line
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag
 
 # Why we refuse what LLVM's disassembler lets through without a word: pattern of our error -> reason.

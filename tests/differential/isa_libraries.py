@@ -14,9 +14,9 @@ from pathlib import Path
 
 from isa_objects import Line, lines_of
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
+from luthier_py.binary.loader import CodeObject, load, unbundle
 from luthier_py.isa import InstructionSet, instruction_set
-from luthier_py.loader import CodeObject, load, unbundle
 
 IN_A_ROW = 16  # objects: one of each target that the library was compiled for
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from isa_agreement import features_of, normal
 from llvm_assembler import assemble
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 from luthier_py.isa import InstructionSet
 from luthier_py.samples.build import OPTIONS
 

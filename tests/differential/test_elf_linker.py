@@ -14,8 +14,8 @@ import pytest
 from elf_tools import VARIANTS, Comgr, compile_hip, readelf
 from elftools.elf.elffile import ELFFile
 
-from luthier_py.link import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch, link, link_apart
-from luthier_py.loader import CodeObject, load
+from luthier_py.binary.link import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch, link, link_apart
+from luthier_py.binary.loader import CodeObject, load
 
 Tool = Callable[[str], str]
 

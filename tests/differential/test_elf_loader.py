@@ -13,7 +13,7 @@ import pytest
 from elf_tools import VARIANTS, Comgr, compile_hip, readelf, readelf_json
 from elftools.elf.elffile import ELFFile
 
-from luthier_py.loader import CodeObject, Setting, load
+from luthier_py.binary.loader import CodeObject, Setting, load
 
 
 @pytest.fixture(scope="module", params=VARIANTS, ids=lambda variant: f"{variant[0]}-v{variant[1]}")

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from elf_tools import Comgr, readelf
 
-from luthier_py.errors import Unsupported
-from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
-from luthier_py.loader import CodeObject, load, unbundle
+from luthier_py.base.errors import Unsupported
+from luthier_py.binary.link import Chunk, NewKernel, NewVariable, Patch, link
+from luthier_py.binary.loader import CodeObject, load, unbundle
 
 LIBRARIES = [path for path in os.environ.get("LUTHIER_ROCM_LIBRARIES", "").split(":") if path]
 STRIDE = 25  # one object in so many is patched

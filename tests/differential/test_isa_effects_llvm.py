@@ -19,10 +19,11 @@ from typing import NamedTuple
 import pytest
 from instruction_descriptions import DATA, Description, ask_llvm, descriptions
 
-from luthier_py.isa import Counter, OpFlag, Space, errata, target
+from luthier_py.isa import Counter, OpFlag, Space, target
+from luthier_py.isa.encoding import errata
+from luthier_py.isa.encoding.instruction import Access
+from luthier_py.isa.encoding.table import OperandClass, Records, Row, load_table
 from luthier_py.isa.generate.tablegen import load
-from luthier_py.isa.instruction import Access
-from luthier_py.isa.table import OperandClass, Records, Row, load_table
 
 # Our flag, and the bit of TSFlags (SIDefines.h) or the flags of MCInstrDesc that say the same.
 TARGET_FLAGS = {

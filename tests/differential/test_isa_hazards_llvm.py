@@ -14,8 +14,8 @@ import pytest
 from hazard_sequences import as_mir, draw, inserted, through_llc
 
 from luthier_py.isa import Inst, InstructionSet, OpFlag, instruction_set, target, targets
-from luthier_py.isa.mitigated_hazards import SA_SDST, VA_SDST, VA_VCC, VA_VDST, VM_VSRC
-from luthier_py.isa.pending_hazards import NOTHING, Missing, find_missing_mitigations, possible
+from luthier_py.isa.hazards.mitigated import SA_SDST, VA_SDST, VA_VCC, VA_VDST, VM_VSRC
+from luthier_py.isa.hazards.pending import NOTHING, Missing, find_missing_mitigations, possible
 
 ALL = os.environ.get("LUTHIER_TEST_ISA") == "1"
 SOME = (("gfx90a", 64), ("gfx1010", 32), ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32))

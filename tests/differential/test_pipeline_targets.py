@@ -14,14 +14,14 @@ import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
-from luthier_py.errors import EditConflict, HookError
+from luthier_py.base.errors import EditConflict, HookError
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import active_mask, atomic_add, is_first_lane, popcount
-from luthier_py.ir import Instr
 from luthier_py.isa import OpFlag, vgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.pipeline import Instrumented, instrument
+from luthier_py.rewrite.tool import Turn, made_tool
 from luthier_py.samples import FOLDER, SAMPLES, Sample
-from luthier_py.tool import Turn, made_tool
 
 TARGETS = (
     ("gfx803", 64), ("gfx906", 64), ("gfx908", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1010", 32), ("gfx1030", 32),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from luthier_py.session.execute import execute
+from luthier_py.features.exec.execute import execute
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
@@ -51,7 +51,7 @@ def cache_by_tool(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_budgets(typed: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
-    monkeypatch.setattr("luthier_py.session.budget.execute", cache_by_tool(execute))
+    monkeypatch.setattr("luthier_py.features.budget.judge.execute", cache_by_tool(execute))
     _, command, budget, verdict = section("Budgets")
     [written] = lines(command)
     assert typed(written).code == 0 and (tmp_path / "budget.toml").read_text().rstrip() == budget

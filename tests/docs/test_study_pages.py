@@ -11,15 +11,15 @@ from types import ModuleType
 
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.study.cells import cells_of
+from luthier_py.features.study.spec import read_study
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.spec import read_study
-from luthier_py.tool import load_tool
 
 DOCS = Path(__file__).parents[2] / "docs"
 STUDIES = sorted((DOCS / "studies").glob("*.toml"))

@@ -6,8 +6,8 @@ import re
 
 from linked import DOCS, check_links, linked_tests
 
+from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import targets
-from luthier_py.loader import KernelDescriptor
 
 PAGE = (DOCS / "target-rules.md").read_text("utf-8")
 WHOLE = {"compute_pgm_rsrc1", "compute_pgm_rsrc2", "compute_pgm_rsrc3", "kernel_code_properties"}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import load_tool
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.parent.name: page for page in sorted((ROOT / "tools").glob("*/README.md"))}

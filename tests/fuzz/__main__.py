@@ -22,7 +22,7 @@ from findings import save  # noqa: E402
 from fuzzer import Case  # noqa: E402
 from trial import outcome_of  # noqa: E402
 
-from luthier_py.storage import CACHE  # noqa: E402
+from luthier_py.base.storage import CACHE  # noqa: E402
 
 FINDINGS = FUZZ.parents[1] / "build" / "fuzz"
 ENDLESS = 1 << 40

@@ -27,7 +27,7 @@ from damage_harms import HARMS, INSERTED
 from damage_payload import in_payload, possible
 from damage_subjects import Memory, Subject, subject, unharmed
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 
 CLASSES: dict[str, tuple[str, ...]] = {
     "bytes": tuple(DAMAGES), "insertion": tuple(HARMS),

@@ -13,10 +13,10 @@ from functools import partial
 from damage_copy import Copy, Damaged, Line
 from isa_words import is_instruction, random_word
 
-from luthier_py.errors import Invalid, Malformed
+from luthier_py.base.errors import Invalid, Malformed
+from luthier_py.binary.loader import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.isa import Inst, OpFlag
-from luthier_py.isa.table import load_table
-from luthier_py.loader import DESCRIPTOR_BYTES, KernelDescriptor
+from luthier_py.isa.encoding.table import load_table
 
 Damage = Callable[[Copy, random.Random], "Damaged | None"]
 TRIES = 20

@@ -15,12 +15,12 @@ from functools import cache, cached_property
 from damage_kept import kept
 from damage_subjects import Subject
 
-from luthier_py.inject.model import Patched, SourceMap
+from luthier_py.binary.link import Chunk, Patch, link
+from luthier_py.binary.loader import CodeObject, load
 from luthier_py.isa import Inst, InstructionSet
-from luthier_py.link import Chunk, Patch, link
-from luthier_py.loader import CodeObject, load
 from luthier_py.proof import prove
 from luthier_py.proof.claim import ClonedFunction, Stretch
+from luthier_py.rewrite.inject.model import Patched, SourceMap
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from functools import cache, partial
 from damage_bytes import DESCRIPTOR_FIELDS, Damage, aims, number_in_metadata, wait, with_descriptor_field
 from damage_copy import Copy, Damaged, Line, next_own
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 from luthier_py.isa import InstructionSet, OpFlag, RegFile
 
 # Each class: spellings, of which one is taken that the target has; ";" stands between instructions. Registers: s, t

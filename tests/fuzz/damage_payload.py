@@ -15,10 +15,10 @@ from unittest import mock
 from damage_copy import Copy, Damaged
 from damage_harms import INSERTED, assembled, registers
 
-from luthier_py import pipeline
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 from luthier_py.isa import NO_REGS, InstructionSet
-from luthier_py.jit.payload import Payload
+from luthier_py.rewrite import pipeline
+from luthier_py.rewrite.jit.payload import Payload
 
 NEED_PLACES = ("{back}", "{over}", "{astray}", "{pending}")
 

@@ -22,14 +22,14 @@ from random_tool import RandomTool  # noqa: E402
 from seed_objects import seeds  # noqa: E402
 from synthetic import Row, assemble  # noqa: E402
 
+from luthier_py.binary.loader import load  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchOptions  # noqa: E402
+from luthier_py.features.demo.demo import launch_of  # noqa: E402
+from luthier_py.features.run.run import run_launch  # noqa: E402
 from luthier_py.isa import InstructionSet, Target, agpr, instruction_set, target, targets, vgpr  # noqa: E402
-from luthier_py.loader import load  # noqa: E402
-from luthier_py.pipeline import Instrumented, instrument  # noqa: E402
+from luthier_py.rewrite.pipeline import Instrumented, instrument  # noqa: E402
+from luthier_py.rewrite.tool import Tool, load_tool  # noqa: E402
 from luthier_py.samples import Sample, sample  # noqa: E402
-from luthier_py.session.demo import launch_of  # noqa: E402
-from luthier_py.session.run import run_launch  # noqa: E402
-from luthier_py.tool import Tool, load_tool  # noqa: E402
 
 LANES = 64
 TIME_LIMIT = 3.0  # seconds, for kernels that end in milliseconds

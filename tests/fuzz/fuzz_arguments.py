@@ -19,10 +19,10 @@ from fuzzer import Case, Fuzzer
 from object_mutations import mutated
 from seed_objects import seeds
 
+from luthier_py.base.errors import Invalid
 from luthier_py.cli import app
-from luthier_py.errors import Invalid
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.runtime.preload import tool_library
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.preload import tool_library
 from luthier_py.samples import sample
 
 SKIPPED = ("demo",)  # takes no arguments worth a try

@@ -13,7 +13,7 @@ from fuzzer import Case, Fuzzer
 from object_mutations import extend, fill, flip_bits, mutated, some_number, splice, truncate
 from seed_objects import seeds
 
-from luthier_py.loader import load, unbundle
+from luthier_py.binary.loader import load, unbundle
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 TRIPLES = ("host-x86_64-unknown-linux-gnu-", "hip-amdgcn-amd-amdhsa-gfx90a", "hipv4-amdgcn-amd-amdhsa--{}",

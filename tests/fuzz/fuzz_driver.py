@@ -15,8 +15,8 @@ from pathlib import Path
 
 from fuzzer import Case, Fuzzer
 
-from luthier_py.errors import Invalid
-from luthier_py.runtime.kfd import device_library
+from luthier_py.base.errors import Invalid
+from luthier_py.host.kfd import device_library
 from luthier_py.samples import sample
 
 SECONDS = 60  # that the whole program may take; it takes one or two
@@ -191,7 +191,7 @@ def _make(rng: random.Random) -> Case:
 
 def _image() -> tuple[bytes, int]:
     """A kernel as it lies in memory, and where its descriptor is."""
-    from luthier_py.loader import load
+    from luthier_py.binary.loader import load
 
     data = sample("vector_add").path.read_bytes()
     found = load(data)

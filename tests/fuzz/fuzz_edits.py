@@ -23,7 +23,7 @@ from random_edits import RandomEdits  # noqa: E402
 from random_kernels import Program, kernel  # noqa: E402
 from test_squeezed_random import squeeze  # noqa: E402
 
-from luthier_py.errors import CheckFailed, OutOfRegisters  # noqa: E402
+from luthier_py.base.errors import CheckFailed, OutOfRegisters  # noqa: E402
 from luthier_py.isa import instruction_set, target  # noqa: E402
 
 TARGETS = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950")

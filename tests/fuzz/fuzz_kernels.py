@@ -14,16 +14,16 @@ from fuzzer import Case, Fuzzer
 from object_mutations import damaged_kernel, like
 from random_code import AGPRS, BUFFER_BYTES, LDS_BYTES, SCRATCH_BYTES, SGPRS, VGPRS, random_kernel
 
+from luthier_py.base.errors import DeviceError, LuthierError
+from luthier_py.binary.link import Chunk, NewKernel, Patch, link
+from luthier_py.binary.loader import CodeObject, load
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
+from luthier_py.emulator.interface import Module
 from luthier_py.emulator.waves.profile import LaunchProfile
-from luthier_py.errors import DeviceError, LuthierError
 from luthier_py.isa import Target, instruction_set, target
-from luthier_py.link import Chunk, NewKernel, Patch, link
-from luthier_py.loader import CodeObject, load
-from luthier_py.pipeline import instrument
-from luthier_py.runtime import Module
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 TARGETS = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950")
 # What instr_count may count, and the emulator's own figure, for a wave with so many work-items.

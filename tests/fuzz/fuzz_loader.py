@@ -9,8 +9,8 @@ from fuzzer import Case, Fuzzer
 from object_mutations import like, mutated
 from seed_objects import seeds
 
-from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
-from luthier_py.loader import load
+from luthier_py.binary.link import Chunk, NewKernel, NewVariable, Patch, link
+from luthier_py.binary.loader import load
 
 
 def _make(rng: random.Random) -> Case:

@@ -9,10 +9,10 @@ from fuzzer import Case, Fuzzer
 from object_mutations import like, mutated
 from seed_objects import seeds
 
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.report.disassembly import disassemble, disassemble_blocks
-from luthier_py.tool import load_tool
+from luthier_py.binary.loader import load
+from luthier_py.features.code.disassembly import disassemble, disassemble_blocks
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 TOOLS = {
     "none": {}, "instr_count": {}, "opcode_histogram": {}, "lds_bank_conflicts": {},

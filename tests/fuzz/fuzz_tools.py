@@ -14,10 +14,10 @@ from pathlib import Path
 from fuzzer import Case, Fuzzer
 from random_hooks import random_tool
 
-from luthier_py.errors import LuthierError
-from luthier_py.pipeline import instrument
+from luthier_py.base.errors import LuthierError
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("tools/instr_count/__init__.py", "tools/opcode_histogram/__init__.py", "tools/none/__init__.py",

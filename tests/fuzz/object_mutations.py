@@ -12,7 +12,7 @@ from typing import Any
 import msgpack
 from seed_objects import Field, Seed, seeds
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 
 NAMES = (b"a[/b]", b"[red]x", b"..", b"../../x", b"\x1b[31m", b"\n", b"%s%n", b"\xff\xfe", b"=1+1", b"k\0k", b"'\"<&>",
          b"x" * 300)

@@ -15,7 +15,7 @@ from functools import cache
 
 from isa_words import random_word
 
-from luthier_py.errors import Invalid, Malformed
+from luthier_py.base.errors import Invalid, Malformed
 from luthier_py.isa import (
     EXEC,
     M0,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from luthier_py.binary.loader import DESCRIPTOR_BYTES, SectionType, SegmentType, load
 from luthier_py.isa import InstructionSet, Target, instruction_set
-from luthier_py.loader import DESCRIPTOR_BYTES, SectionType, SegmentType, load
 from luthier_py.samples import SAMPLES
 
 FOLDER = Path(__file__).resolve().parent / "seeds"

@@ -12,7 +12,7 @@ from damage_copy import Damaged, check, copy_of
 from damage_harms import HARMS, assembled
 from damage_subjects import names, subject, unharmed
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 from luthier_py.proof import prove
 
 SUBJECTS = ("random0/gfx90a/random", "random5/gfx908/blocks", "device_call/gfx90a/active", "histogram/gfx90a/banks",

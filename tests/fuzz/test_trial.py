@@ -16,7 +16,7 @@ from campaign import Tally, table
 from findings import restored, smaller
 from fuzzer import Case, Fuzzer
 
-from luthier_py.errors import LuthierError, Malformed
+from luthier_py.base.errors import LuthierError, Malformed
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fuzzer import Case, Fuzzer
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 
 CPU_SECONDS, PEAK_MB = 10, 300
 KILL_MB = 1500         # what is bigger is not waited for

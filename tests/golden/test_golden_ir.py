@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from check_lines import check
 
-from luthier_py.analysis import analyse, live_notes
-from luthier_py.ir import format_program, lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.analysis import analyse, live_notes
+from luthier_py.program.ir import format_program, lift
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(HERE.glob("*.check"))

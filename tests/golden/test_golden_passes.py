@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.errors import Location
-from luthier_py.inject.allocate import Pool
-from luthier_py.inject.clauses import dissolve
-from luthier_py.inject.inline_calls import inline_calls
-from luthier_py.inject.items import Clone, Item, Label, Run, Single
-from luthier_py.inject.lookup import look_up
-from luthier_py.inject.prologue import Prologue, with_prologue
-from luthier_py.inject.relax import relax
-from luthier_py.inject.text import format_clone, parse_clone
-from luthier_py.inject.verify import verify
-from luthier_py.inject.wait_states import insert_wait_states
+from luthier_py.base.errors import Location
 from luthier_py.isa import InstructionSet, RegSet, build, instruction_set, sgpr, target
-from luthier_py.tool import Place
+from luthier_py.rewrite.inject.allocate import Pool
+from luthier_py.rewrite.inject.clauses import dissolve
+from luthier_py.rewrite.inject.inline_calls import inline_calls
+from luthier_py.rewrite.inject.items import Clone, Item, Label, Run, Single
+from luthier_py.rewrite.inject.lookup import look_up
+from luthier_py.rewrite.inject.prologue import Prologue, with_prologue
+from luthier_py.rewrite.inject.relax import relax
+from luthier_py.rewrite.inject.text import format_clone, parse_clone
+from luthier_py.rewrite.inject.verify import verify
+from luthier_py.rewrite.inject.wait_states import insert_wait_states
+from luthier_py.rewrite.tool import Place
 
 FILES = sorted((Path(__file__).parent / "passes").glob("*.golden"))
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 from injectors.judge import Patch, compiled_anew, put, several
-from luthier_py.inject import allocate, call, fragment, items
-from luthier_py.inject.allocate import Placement
-from luthier_py.inject.call import Caller
-from luthier_py.inject.items import Label, part
-from luthier_py.inject.sites import Sites
 from luthier_py.isa import EXEC, SCC, VCC, Reg, RegFile, RegSet, build, sgpr
-from luthier_py.jit import fragment as jit_fragment
-from luthier_py.jit.payload import Hole
-from luthier_py.tool import Lanes
+from luthier_py.rewrite.inject import allocate, call, fragment, items
+from luthier_py.rewrite.inject.allocate import Placement
+from luthier_py.rewrite.inject.call import Caller
+from luthier_py.rewrite.inject.items import Label, part
+from luthier_py.rewrite.inject.sites import Sites
+from luthier_py.rewrite.jit import fragment as jit_fragment
+from luthier_py.rewrite.jit.payload import Hole
+from luthier_py.rewrite.tool import Lanes
 
 
 def never_saves(reg: Reg) -> Patch:

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from injectors.subjects import Subject
+from luthier_py.base.errors import CheckFailed, LuthierError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, LuthierError
-from luthier_py.jit import compile as hooks
-from luthier_py.loader import load
-from luthier_py.pipeline import Instrumented, Planned, carry_out, plan
-from luthier_py.session.run import run_instrumented, run_original
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.rewrite.jit import compile as hooks
+from luthier_py.rewrite.pipeline import Instrumented, Planned, carry_out, plan
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 Left = tuple[dict[int, bytes], dict[str, bytes]]

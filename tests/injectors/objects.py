@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from injectors.judge import Patch, put, several
-from luthier_py import pipeline
-from luthier_py.inject import apply, initial_state, policies, prologue, resources, slots, spills
-from luthier_py.inject.patch import FixupKind
-from luthier_py.inject.spills import Spills
+from luthier_py.binary.link import grow, layout, writer
+from luthier_py.binary.loader.symbols import SymbolType
+from luthier_py.binary.patch import FixupKind
 from luthier_py.isa import Inst, RegSet, build
-from luthier_py.link import grow, layout, writer
-from luthier_py.loader.symbols import SymbolType
+from luthier_py.rewrite import pipeline
+from luthier_py.rewrite.inject import apply, initial_state, policies, prologue, resources, slots, spills
+from luthier_py.rewrite.inject.spills import Spills
 
 
 def described(**changes: Callable[[Any], int]) -> Patch:

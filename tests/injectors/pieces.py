@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from injectors.judge import Patch, put
-from luthier_py.errors import LuthierError
-from luthier_py.inject import apply
-from luthier_py.inject.items import Clone, Run, Single
+from luthier_py.base.errors import LuthierError
 from luthier_py.isa import Inst, InstructionSet, OperandKind, RegFile
+from luthier_py.rewrite.inject import apply
+from luthier_py.rewrite.inject.items import Clone, Run, Single
 
 Change = Callable[[InstructionSet, Inst], "list[Inst] | None"]
 

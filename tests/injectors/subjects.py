@@ -16,11 +16,11 @@ from pathlib import Path
 from compiled_samples import OPTIONS
 
 from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, f32, hook, ptr, u32, u64
+from luthier_py.features.run.run import Launch
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import as_bits, atomic_add, read_first_lane
 from luthier_py.isa import SCC, Counter, sgpr
-from luthier_py.session.run import Launch
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import Entry
+from luthier_py.rewrite.tool import Entry
 
 GROUPS, LANES = 2, 64
 KERNEL = r"""

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from injectors.judge import Patch, put
-from luthier_py.inject import apply, clauses, lookup, sites, wait_states
-from luthier_py.inject.call import Caller
-from luthier_py.inject.items import Cause, Clone, Label, Run, Single, Slice
 from luthier_py.isa import Inst, OpFlag, build
-from luthier_py.isa.waitcnt import waits_for
+from luthier_py.isa.encoding.waitcnt import waits_for
+from luthier_py.rewrite.inject import apply, clauses, lookup, sites, wait_states
+from luthier_py.rewrite.inject.call import Caller
+from luthier_py.rewrite.inject.items import Cause, Clone, Label, Run, Single, Slice
 
 
 def without(pass_name: str) -> Patch:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from mutation import Mutation, of
 from mutations_of_proof import OF_PROOF
 
-ROOMS = ("analysis", "inject", "jit", "link", "proof", "claim_check")
-
 MUTATIONS: tuple[Mutation, ...] = (
     *of(
-        "analysis/liveness.py",
+        "program/analysis/liveness.py",
         ("if active else live | wave_reads", "if True else live | wave_reads"),
         ("| each.reads | EXEC_BITS, live.inactive", "| each.reads, live.inactive"),
         ("live = effects.owned[node.function] if node.index in self.graph.leaves else EXEC_BITS", "live = EXEC_BITS"),
@@ -21,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("found[place]._replace(reads=found[place].reads | regs)", "found[place]._replace(reads=regs)"),
     ),
     *of(
-        "analysis/effects.py",
+        "program/analysis/effects.py",
         ("reads |= (read | kills) ^ kills", "reads |= read & ~kills & ~kill"),
         ("pack(inst.writes - inst.partial_writes)", "pack(inst.writes)"),
         ("wave_reads = reads & ~SCALARS\n    elif OpFlag.READS_OTHER", "wave_reads = 0\n    elif OpFlag.READS_OTHER"),
@@ -33,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('wave_reads |= vectors if wave_reads else 0', 'pass'),
     ),
     *of(
-        "analysis/waits.py",
+        "program/analysis/waits.py",
         ("return Queue(queue.ages[:count], queue.unordered) if count else EMPTY",
          "return Queue(queue.ages[:count], 0) if count else EMPTY"),
         ("queue.ages[:count], queue", "queue.ages[:count + 1], queue"),
@@ -46,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('regs |= ages[age] if age < len(ages) else 0', 'regs = ages[age] if age < len(ages) else 0'),
     ),
     *of(
-        "analysis/execution.py",
+        "program/analysis/execution.py",
         ("a.nonzero & b.nonzero, a.indexed or b.indexed", "a.nonzero | b.nonzero, a.indexed or b.indexed"),
         ("a.nonzero & b.nonzero, a.indexed or b.indexed", "a.nonzero & b.nonzero, a.indexed and b.indexed"),
         ("max(a.skipping, b.skipping)", "min(a.skipping, b.skipping)"),
@@ -57,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('unknown if node.index in graph.arrives else start if', 'start if node.index in graph.arrives else start if'),
     ),
     *of(
-        "analysis/lanes.py",
+        "program/analysis/lanes.py",
         ("_relevant_before(each, relevant) & ~foreign", "_relevant_before(each, relevant)"),
         ("return LaneState(known, value), LaneState(known, value | EXEC_BIT)", "return (LaneState(known, value),)"),
         ("known & ~mask if bit is None else known | mask", "known | mask"),
@@ -66,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('return before | EXEC_BIT', 'return before'),
     ),
     *of(
-        "analysis/cfg.py",
+        "program/analysis/cfg.py",
         ("unknown = node.call.unknown or len(known) < len(node.call.targets)", "unknown = node.call.unknown"),
         ("found[callee] |= found[function]", "pass"),
         ("joined = new if old is None else join(old, new)", "joined = new"),
@@ -74,22 +72,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('if node.is_head and _unknown_entry(node, callers):', 'if False:'),
     ),
     *of(
-        "analysis/registers.py",
+        "program/analysis/registers.py",
         ("found.get(function, SCALARS) | regs", "regs"),
         ("distinct.masks.reads[kind] | distinct.masks.writes[kind]", "distinct.masks.writes[kind]"),
     ),
     *of(
-        "analysis/float_mode.py",
+        "program/analysis/float_mode.py",
         ("descriptor.mode(target) ^ PLAIN_MODE", "descriptor.mode(target) & 0xFF ^ PLAIN_MODE & 0xFF"),
         ("| reduce(or_, written, 0)", ""),
         ("PLAIN_MODE = 0x3F0", "PLAIN_MODE = 0x1F0"),
     ),
     *of(
-        "analysis/regions.py",
+        "program/analysis/regions.py",
         ("around[near] ^= around[far]", "around[near] |= around[far]"),
     ),
     *of(
-        "inject/allocate.py",
+        "rewrite/inject/allocate.py",
         ("reg in self.free and not self.taken.overlaps", "not self.taken.overlaps"),
         ("runs &= mask >> offset", "runs &= mask"),
         ("(not pin.writable and written.overlaps(RegSet.of(pin.slot)))", "False"),
@@ -97,21 +95,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("clash = (locations | pool.taken).overlaps(RegSet.of(pin.location))", "clash = False"),
     ),
     *of(
-        "inject/clauses.py",
+        "rewrite/inject/clauses.py",
         ("size -= item.stop - item.start", "size -= 0"),
         ("elif isinstance(item, Run) or (isinstance(item, Single) and (item.inserted or item.instead)):",
          "elif False:"),
         ("(item.inserted or item.instead)", "item.inserted"),
     ),
     *of(
-        "inject/relax.py",
+        "rewrite/inject/relax.py",
         ("REACH_BYTES = range(-4 * 32768, 4 * 32768)", "REACH_BYTES = range(-4 * 65536, 4 * 65536)"),
         ('if start >= last + GROUP_BYTES and items[number] not in bases:', 'if start >= last + GROUP_BYTES:'),
         ('if unsafe_displacement(isa.target, distance // 4)}', 'if False}'),
         ("return OpFlag.TERMINATOR not in flags or OpFlag.CONDITIONAL in flags", "return True"),
     ),
     *of(
-        "inject/resources.py",
+        "rewrite/inject/resources.py",
         ("untouched -= facts.live_before(kernel.function.block(entry).instrs[0])", "pass"),
         ("if used.agpr:\n", "if False:\n"),
         ('max(vgprs, agprs)}', 'vgprs}'),
@@ -122,12 +120,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('named |= inst.reads.bits | inst.writes.bits', 'named |= inst.writes.bits'),
     ),
     *of(
-        "analysis/sharing.py",
+        "program/analysis/sharing.py",
         ("group[0] + together, group[1] | reached", "group[0] + together, reached"),
         ("[group for group in groups if group[1] & reached]", "[]"),
     ),
     *of(
-        "inject/call.py",
+        "rewrite/inject/call.py",
         ("for reg in (_SCC, *((_VCC,)", "for reg in (*((_VCC,)"),
         ("part(_VCC, 1, 1))), _M0):", "part(_VCC, 1, 1)))):"),
         ("mine = RegSet.of(reg) - given", "mine = RegSet.of(reg)"),
@@ -139,12 +137,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("| (RegSet.of(_SCC) if makes_addresses else RegSet())", ""),
     ),
     *of(
-        "jit/called.py",
+        "rewrite/jit/called.py",
         ("(starts[-1] - starts[k + 1]) // 4", "0"),
         ("index=seat.index + _FIRST_SGPR", "index=seat.index"),
     ),
     *of(
-        "inject/spills.py",
+        "rewrite/inject/spills.py",
         ("self.before, self.behind = [*before, *self.before], [*self.behind, *behind]",
          "self.before, self.behind = [*self.before, *before], [*behind, *self.behind]"),
         ("if own_exec:", "if False:"),
@@ -153,94 +151,94 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("self.singles([build.flag(self.isa, False)])", "self.singles([build.flag(self.isa, True)])"),
     ),
     *of(
-        "inject/slots.py",
+        "rewrite/inject/slots.py",
         ("return bool(cells) and (isa.target.scratch_needs_base", "return bool(cells) and (False"),
         ("*(isa.waits({Counter.VM: 0}) if in_memory else ())", ""),
         ("pool.free & (site.dead_in_all_lanes() or RegSet())", "pool.free"),
         ("pool.borrowed |= RegSet.of(reg)", "pass"),
     ),
     *of(
-        "inject/policies.py",
+        "rewrite/inject/policies.py",
         ("for number in range(self.kept, MOST_CELLS)", "for number in range(MOST_CELLS)"),
         ("max(record.private_bytes for", "max(record.descriptor.private_segment_fixed_size for"),
         ("untouched = registers - facts.touched(component.functions)", "untouched = registers"),
     ),
     *of(
-        "inject/inline_calls.py",
+        "rewrite/inject/inline_calls.py",
         ("yield Slice(code, start, at + 1)", "yield Slice(code, start, at)"),
         ("            items += before.get(pc, ())\n", ""),
         ("item = replace(item, jump=way)", "pass"),
     ),
     *of(
-        "inject/sites.py",
+        "rewrite/inject/sites.py",
         ("needs.general - (live | loading),\n", "needs.general - live,\n"),
         ("self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)",
          "self.facts.pending_before(instr)"),
     ),
     *of(
-        "analysis/facts.py",
+        "program/analysis/facts.py",
         ("reads[self._target(instr), 0] |= regs", "pass"),
         ("return Facts(self.program, instead, written) if instead or written.sgpr else self", "return self"),
     ),
     *of(
-        "inject/lookup.py",
+        "rewrite/inject/lookup.py",
         ("subtract_with_borrow(isa, high, part(pointer, 1)", "subtract_with_borrow(isa, high, part(pointer, 0)"),
         ("*self.address(Referent(function=address)), self.single(build.jump(isa), end),",
          "*self.address(Referent(function=address)),"),
     ),
     *of(
-        "inject/prologue.py",
+        "rewrite/inject/prologue.py",
         ("entries[1] - entries[0] - sum(single.size_bytes for single in stub)", "entries[1] - entries[0]"),
     ),
     *of(
-        "inject/clone.py",
+        "rewrite/inject/clone.py",
         ("if builder.value in self.labels and builder.branch is not None:", "if builder.value in self.labels:"),
         ("if builder.call is not None and builder.value in self.beside:", "if builder.value in self.beside:"),
         ("found[pc] = (Single(inst, instr, Edit(Cause.INSTEAD, point=pc)),)", "pass"),
     ),
     *of(
-        "inject/wait_states.py",
+        "rewrite/inject/wait_states.py",
         ("(pending.inserted, *[pending.application] * inserted)", "(pending.inserted,)"),
         ("self.whole = clone.rewritten", "self.whole = False"),
     ),
     *of(
-        "link/fixups.py",
+        "binary/link/fixups.py",
         ("- addresses[chunk.name] - fixup.base_offset", "- addresses[chunk.name]"),
         ("not -(1 << 31) <= distance < 1 << 31", "False"),
         ("+ fixup.addend", ""),
     ),
     *of(
-        "link/layout.py",
+        "binary/link/layout.py",
         ("+ offset % PAGE_BYTES", ""),
         ("return -(-value // align) * align", "return value // align * align"),
         ("file_end if section.type == SectionType.NOBITS else memory_end", "memory_end"),
         ("_PREFETCH_BYTES = 1024", "_PREFETCH_BYTES = 0"),
     ),
     *of(
-        "link/tables.py",
+        "binary/link/tables.py",
         ("chain = [value & ~1 for value in hashes]", "chain = list(hashes)"),
         ("value % 64 | 1 <<", "value % 64 | 0 <<"),
         ("chains[index], buckets[bucket] = buckets[bucket], index", "buckets[bucket] = index"),
     ),
     *of(
-        "link/writer.py",
+        "binary/link/writer.py",
         ('struct.pack_into("<H", out, 56, len(segments))', 'struct.pack_into("<H", out, 56, len(elf.segments))'),
         ("entry = addresses[kernel.entry] + kernel.entry_offset", "entry = addresses[kernel.entry]"),
         ("Visibility.PROTECTED", "Visibility.HIDDEN"),
         ("_DT_STRSZ: strings.size", "_DT_STRSZ: 0"),
     ),
     *of(
-        "link/validate.py",
+        "binary/link/validate.py",
         ("if name in seen or obj.symbol(name) is not None:", "if name in seen:"),
         ("if kernel.entry_offset % ENTRY_ALIGN_BYTES or chunk.align % ENTRY_ALIGN_BYTES:", "if False:"),
     ),
     *of(
-        "link/grow.py",
+        "binary/link/grow.py",
         ('".kernarg_segment_size": "kernarg_size",', ""),
         ("names += [symbol.name.encode() for _, symbol in symbols[index]]", "pass"),
     ),
     *of(
-        "inject/initial_state.py",
+        "rewrite/inject/initial_state.py",
         ("build.add_with_carry(isa, high, part(whole, 1), 0),", "build.copy(isa, high, part(whole, 1)),"),
         ("if new.get(value, place) != place else 0", "if False else 0"),
         ("return [*found, *_emit_moves_back(isa, old, new), *loads]",
@@ -248,7 +246,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1", "ids = -1"),
     ),
     *of(
-        "claim_check.py",
+        "rewrite/claim_check.py",
         ("if function.instead != instead:", "if False:"),
         ("or clones != claim.kernels:", "or False:"),
         ("if payload != _make_declared_payload(key, compiled) or not (", "if not ("),

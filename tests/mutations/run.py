@@ -33,8 +33,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from mutation import Mutation  # noqa: E402  (importable only now)
-from mutations import MUTATIONS, ROOMS  # noqa: E402
+from mutation import ROOMS, Mutation  # noqa: E402  (importable only now)
+from mutations import MUTATIONS  # noqa: E402
 from nearest import NEAREST  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]

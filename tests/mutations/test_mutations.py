@@ -6,8 +6,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-from mutation import Mutation
-from mutations import MUTATIONS, ROOMS
+from mutation import ROOMS, Mutation
+from mutations import MUTATIONS
 from nearest import NEAREST
 from seeds import SEEDED
 

@@ -214,7 +214,7 @@ def build_programs(
     names: Sequence[str], folder: Path, targets: Sequence[str], extra: Sequence[str] = ()
 ) -> list[Path]:
     """Programs of this folder, or files, against the newest headers; RuntimeError where there are none."""
-    from luthier_py.runtime.hip import runtime_folder
+    from luthier_py.host.hip import runtime_folder
 
     found = header_folders()
     if not found:

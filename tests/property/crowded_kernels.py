@@ -28,9 +28,9 @@ from random_kernels import (
 )
 from synthetic import assemble
 
+from luthier_py.binary.link import Chunk, NewKernel, Patch, link
+from luthier_py.binary.loader import CodeObject, load
 from luthier_py.isa import InstructionSet, Reg, RegFile, Target, agpr, instruction_set, sgpr, target, vgpr
-from luthier_py.link import Chunk, NewKernel, Patch, link
-from luthier_py.loader import CodeObject, load
 from luthier_py.samples import sample
 
 GROUPS = 2

@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from emulated import ISA, KERNARG_BYTES, LANES, code_object  # noqa: E402
 
-from luthier_py.analysis.registers import compute_allocated_registers, initial_registers  # noqa: E402
+from luthier_py.base.errors import LuthierError  # noqa: E402
+from luthier_py.binary.loader import load  # noqa: E402
+from luthier_py.binary.loader.descriptor import DESCRIPTOR_BYTES  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchOptions  # noqa: E402
-from luthier_py.errors import LuthierError  # noqa: E402
 from luthier_py.isa import agpr, sgpr, vgpr  # noqa: E402
-from luthier_py.loader import load  # noqa: E402
-from luthier_py.loader.descriptor import DESCRIPTOR_BYTES  # noqa: E402
+from luthier_py.program.analysis.registers import compute_allocated_registers, initial_registers  # noqa: E402
 
 ROWS = [
     ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("v_mov_b32", vgpr(200), 0), ("v_accvgpr_write_b32", agpr(9), 1),

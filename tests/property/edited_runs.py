@@ -16,11 +16,11 @@ from random_edits import RandomEdits
 from random_kernels import INPUT_BYTES, PROBES, SLOT_BYTES
 from random_tool import RandomTool
 
+from luthier_py.features.run.receiving import Receiving
 from luthier_py.isa import Target
-from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.received import Received
-from luthier_py.session.receiving import Receiving
-from luthier_py.tool import Channel, LaunchResult
+from luthier_py.rewrite.pipeline import Instrumented, instrument
+from luthier_py.rewrite.tool import Channel, LaunchResult
 
 GROUPS = 2
 

@@ -12,8 +12,8 @@ from random_tool import RandomTool
 
 from luthier_py import Channel, Mutator, channel, hook, sgpr, u32
 from luthier_py.intrinsics import push
-from luthier_py.ir import Instr
 from luthier_py.isa import M0, VCC
+from luthier_py.program.ir import Instr
 
 PLACES = 3  # of each kind
 

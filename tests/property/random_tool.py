@@ -12,7 +12,7 @@ from contextlib import suppress
 from random_kernels import PROBES
 
 from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, hook, ptr, sgpr, u32, u64
-from luthier_py.errors import HookError
+from luthier_py.base.errors import HookError
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount, read_first_lane
 from luthier_py.isa import EXEC, M0, SCC, VCC, OperandKind, OpFlag, RegFile, RegSet
 

@@ -10,11 +10,11 @@ from emulated import KERNARG_BYTES, code_object
 from every_case import check_all
 from random_loops import functions
 
-from luthier_py.analysis import GivenLaunch, analyse, count_statically
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import lift
 from luthier_py.isa import EXEC
-from luthier_py.loader import load
+from luthier_py.program.analysis import GivenLaunch, analyse, count_statically
+from luthier_py.program.ir import lift
 
 
 def share(seed: int, groups: int = 6, items: int = 150) -> tuple[int, int, int]:

@@ -12,8 +12,8 @@ from emulated import LANES, Bench, code_object
 from every_case import check_all
 from random_kernels import INPUT_BYTES, PROBES, SLOT_BYTES, kernel
 
-from luthier_py.pipeline import instrument
-from luthier_py.tool import LaunchResult, load_tool
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import LaunchResult, load_tool
 
 GROUPS = 2
 

@@ -11,10 +11,10 @@ from emulated import KERNARG_BYTES, LANES, Bench, Ran, code_object
 from every_case import check_all
 from random_kernels import DATA, INPUT_BYTES, OWN, PROBES, SLOT_BYTES, kernel
 
-from luthier_py.analysis import GivenLaunch, LaunchInvariants, StaticCounts, analyse, count_statically
-from luthier_py.ir import Kernel, lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
-from luthier_py.loader import load
+from luthier_py.program.analysis import GivenLaunch, LaunchInvariants, StaticCounts, analyse, count_statically
+from luthier_py.program.ir import Kernel, lift
 
 GROUPS = 3
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import build
 
-from luthier_py.analysis import analyse
-from luthier_py.errors import Malformed
-from luthier_py.ir import format_program, lift, verify
+from luthier_py.base.errors import Malformed
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import format_program, lift, verify
 
 STARTS = (0xBF820000, 0xBF840000, 0xBE841C00, 0x8004FF04, 0x8205FF05, 0xBE9E1E04, 0xBE801D1E, 0xBF810000, 0x7E000280,
           0xBE8422C1, 0x87FE047E)  # s_branch, s_cbranch, a chain, s_swappc, s_setpc, s_endpgm, v_mov, EXEC

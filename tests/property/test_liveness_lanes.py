@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from lane_machine import ALL, LANES, Operation, Wave, run
 from synthetic import Row, build
 
-from luthier_py.analysis import Facts, analyse
-from luthier_py.ir import Instr, Program, lift, verify
 from luthier_py.isa import EXEC, SCC, VCC, RegSet, sgpr, vgpr
+from luthier_py.program.analysis import Facts, analyse
+from luthier_py.program.ir import Instr, Program, lift, verify
 
 VECTORS = range(3)
 MASKS = {"exec": sgpr(EXEC, 2), "vcc": sgpr(VCC, 2), "m0": sgpr(0, 2), "m2": sgpr(2, 2), "m34": sgpr(34, 2)}

@@ -16,12 +16,12 @@ from random_kernels import INPUT_BYTES, PROBES, SLOT_BYTES, kernel
 
 from luthier_py import Mutator, Tool, Variable, WaveVariable, hook, ptr, u32, u64
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import OpFlag, target
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
 
 GROUPS = 2
 START = 1000

@@ -1,4 +1,4 @@
-"""The ring's protocol, as luthier_py/tool/ring.py words it: any interleaving of waves and host loses nothing.
+"""The ring's protocol, as rewrite/tool/records/ring.py words it: any interleaving of waves and host loses nothing.
 
 Waves are written here anew, from those words, one shared word a step. The host is once written here anew, too, and once
 the reader that the project uses. Whatever the schedule, what comes is what was pushed, whole, once, and in each wave's
@@ -14,8 +14,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from luthier_py.tool import Channel, u32, u64
-from luthier_py.tool.ring import RingReader, ring_bytes
+from luthier_py.rewrite.tool import Channel, u32, u64
+from luthier_py.rewrite.tool.records.ring import RingReader, ring_bytes
 
 CAPACITY = 128
 

@@ -11,10 +11,10 @@ from each_target import sometimes
 from every_case import check_all
 from test_inject_random import bench, check  # noqa: F401  (a fixture)
 
-from luthier_py.inject import policies, resources
-from luthier_py.inject.sites import Sites
 from luthier_py.isa import Reg, RegFile, RegSet
-from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.model.registers import SCALARS
+from luthier_py.rewrite.inject import policies, resources
+from luthier_py.rewrite.inject.sites import Sites
 
 MOST = 3  # registers of a file that are left at a place
 EVERY = RegSet.by_file(SCALARS, (1 << 256) - 1)  # but accumulators

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import Row, build
 
-from luthier_py.analysis import analyse
-from luthier_py.ir import Block, lift
 from luthier_py.isa import Counter, Inst, OpFlag, Reg, RegSet, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.waitcnt import decode_waitcnt, encode_waitcnt
+from luthier_py.isa.encoding.waitcnt import decode_waitcnt, encode_waitcnt
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import Block, lift
 
 GPU = target("gfx90a")
 REGISTERS = [vgpr(i) for i in range(4, 8)] + [sgpr(i) for i in range(4, 8)]

@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from emulated import ISA, KERNARG_BYTES, LANES, code_object  # noqa: E402
 
+from luthier_py.base.errors import DeviceError  # noqa: E402
 from luthier_py.emulator import EmulatorDevice  # noqa: E402
+from luthier_py.emulator.interface import Buffer  # noqa: E402
 from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE  # noqa: E402
-from luthier_py.errors import DeviceError  # noqa: E402
 from luthier_py.isa import EXEC, sgpr, vgpr  # noqa: E402
-from luthier_py.runtime import Buffer  # noqa: E402
 
 LDS_BYTES, SCRATCH_BYTES, TARGET_BYTES = 256, 64, 512
 ROW = 4 * LANES

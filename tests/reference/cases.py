@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from luthier_py.errors import Invalid, Malformed
+from luthier_py.base.errors import Invalid, Malformed
 from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo, Reg, RegFile
-from luthier_py.isa.dual import is_dual
-from luthier_py.isa.legal import why_illegal
-from luthier_py.isa.registers import SCC
+from luthier_py.isa.encoding.dual import is_dual
+from luthier_py.isa.encoding.legal import why_illegal
+from luthier_py.isa.model.registers import SCC
 from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad

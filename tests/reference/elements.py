@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from luthier_py.isa import Inst, Reg, Target
-from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
+from luthier_py.isa.model.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from reference import floats
 from reference.buffers import Resource, lane_operands, resource_of

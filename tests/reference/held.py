@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, Operand, OpInfo, RegFile, Target
-from luthier_py.isa.registers import SCC
+from luthier_py.isa.model.registers import SCC
 from luthier_py.isa.semantics import Lanes, Scalar, find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, Kind
 from luthier_py.isa.semantics.meaning import SignaturePart, Situation, Variants

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.isa import Inst, OperandKind, Reg
-from luthier_py.isa.images import DIMENSIONS
+from luthier_py.isa.encoding.images import DIMENSIONS
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery
 from reference.elements import Format, components, decoded, encoded, formats

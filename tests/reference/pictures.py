@@ -10,7 +10,7 @@ import math
 import random
 
 from luthier_py.isa import Inst, InstructionSet, Target
-from luthier_py.isa.images import DIMENSIONS
+from luthier_py.isa.encoding.images import DIMENSIONS
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery
 from luthier_py.isa.semantics.memory import Modify

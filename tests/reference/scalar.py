@@ -6,7 +6,7 @@ In: a wave, an instruction and its row. Out: the wave after it. Source: AMD Inst
 from __future__ import annotations
 
 from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand, RegFile
-from luthier_py.isa.registers import SCC
+from luthier_py.isa.model.registers import SCC
 from luthier_py.isa.semantics import Scalar
 from luthier_py.isa.semantics.algebra import U32, Kind, Value
 from luthier_py.isa.semantics.control import Action, Branch, Indexing

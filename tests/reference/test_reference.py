@@ -21,6 +21,7 @@ import random
 
 import pytest
 
+from luthier_py.base.storage import CACHE
 from luthier_py.emulator.code import engine
 from luthier_py.emulator.instructions import dpp, operands
 from luthier_py.emulator.native import matrix_function
@@ -30,7 +31,6 @@ from luthier_py.isa.semantics.algebra import U32, Value, select
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
 from luthier_py.isa.semantics.evidence import COMPARED, ELSEWHERE, instructions
 from luthier_py.isa.semantics.refusals import refusal
-from luthier_py.storage import CACHE
 from reference.campaign import rows, run_campaign
 
 SHARE = 20  # one row of so many in the selection

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg, RegFile, vgpr
-from luthier_py.isa.constants import LITERAL
-from luthier_py.isa.dual import halves
-from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
-from luthier_py.isa.registers import SCC
+from luthier_py.isa.encoding.constants import LITERAL
+from luthier_py.isa.encoding.dual import halves
+from luthier_py.isa.encoding.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
+from luthier_py.isa.model.registers import SCC
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, SignaturePart
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, Kind, Type, Value
 from luthier_py.isa.semantics.crossings import RelativeMove

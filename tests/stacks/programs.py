@@ -14,9 +14,9 @@ from pathlib import Path
 
 from stacks import DEVICE_LIBRARIES, OPENMP_LIBRARIES, Stack, fetch
 
+from luthier_py.host.kfd.topology import USE_SVM
 from luthier_py.isa import target as isa_target
-from luthier_py.isa.cards import pci_device
-from luthier_py.worker.kfd.topology import USE_SVM
+from luthier_py.isa.model.cards import pci_device
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "programs"

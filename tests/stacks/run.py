@@ -27,7 +27,7 @@ import tomllib
 from programs import HIP, Program, every
 from stacks import NEEDS, Stack, stack_called
 
-from luthier_py.releases.fetched import VARIABLE as RELEASES
+from luthier_py.host.releases.fetched import VARIABLE as RELEASES
 
 HERE = Path(__file__).resolve().parent
 CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec"]

@@ -10,9 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from luthier_py.releases.apt import Wanted
-from luthier_py.releases.fetched import FetchedRelease, fetch_release
-from luthier_py.releases.table import RELEASES
+from luthier_py.host.releases.apt import Wanted
+from luthier_py.host.releases.fetched import FetchedRelease, fetch_release
+from luthier_py.host.releases.table import RELEASES
 
 OPENMP_LIBRARIES = Path("/usr/lib/llvm-19/lib")
 TO_BUILD = "libhsa-runtime-dev", "opencl-c-headers"

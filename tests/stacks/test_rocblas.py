@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.releases.fetched import VARIABLE, find_fetched_release
+from luthier_py.host.releases.fetched import VARIABLE, find_fetched_release
 
 HERE = Path(__file__).resolve().parent
 RELEASE = "rocm-7.2"

@@ -2,7 +2,7 @@
 
 In: a folder in which a measured run leaves its data (``environment``). Out: for each file of tests the sources of
 which it executed a line inside of a function; lines that run when a module is imported do not count. Invariant: each
-C source has counters of its own, in a file with its object's name (``FOLDER-NAME.gcda``, runtime/native/build.py).
+C source has counters of its own, in a file with its object's name (``FOLDER-NAME.gcda``, host/native/build.py).
 What a process executed that is killed, or does not have its parent's environment, is not known.
 """
 

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Several
 from luthier_py.samples import FOLDER
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import Several
 from luthier_py.tools.access_patterns import AccessPatterns
 from luthier_py.tools.mem_trace import MemTrace
 

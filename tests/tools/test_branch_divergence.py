@@ -14,13 +14,13 @@ from compiled_samples import OPTIONS, CompiledSamples
 
 from luthier_py import EXEC, Channel, Mutator, Several, Tool, channel, hook, load, sgpr, u32, u64, wave_in_launch
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import push
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "branch_divergence"
 WRITES = re.compile(r"s_\w+ exec(_lo)?,|s_\w+_(saveexec|wrexec)_|v_cmpx_")

@@ -11,16 +11,16 @@ from io import BytesIO
 import pytest
 from block_traces import TARGETS, compiled, launched, walks
 
-from luthier_py.analysis import source_frames
+from luthier_py.base.names import demangle
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import lift
-from luthier_py.loader import load
-from luthier_py.names import demangle
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.program.analysis import source_frames
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.tool import load_tool
 from luthier_py.tools import call_graph
 from luthier_py.tools.call_graph.contexts import contexts
 

@@ -12,19 +12,19 @@ import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 from kept_launches import kept
 
+from luthier_py.base.errors import Invalid, LuthierError
+from luthier_py.binary.loader import load
 from luthier_py.emulator.devices.record_file import read_record, write_record
-from luthier_py.errors import Invalid, LuthierError
-from luthier_py.ir import lift
-from luthier_py.isa.costs import cost_of
-from luthier_py.loader import load
-from luthier_py.report.causal import causal_summary, causal_text, slope
+from luthier_py.features.causal.campaign import CausalCampaign, parse_speedups, run_causal
+from luthier_py.features.causal.report import causal_summary, causal_text, slope
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.features.settings.run_settings import run_settings
+from luthier_py.isa.timing.costs import cost_of
+from luthier_py.program.ir import lift
 from luthier_py.report.plain import Json
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session.causal import CausalCampaign, parse_speedups, run_causal
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch
-from luthier_py.session.run_settings import run_settings
-from luthier_py.session.specs import parse_argument
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "causal.md"
 DIVISION = """

@@ -7,13 +7,13 @@ from functools import cache
 
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import load_tool
 
 CHOICES = "INSTRUMENT=loop", "INSTR_BEGIN=20"
 SLOW = "compressibility", "INSTR_BEGIN=20"  # most hooks of all; what is chosen is no tool's doing

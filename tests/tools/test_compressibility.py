@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.clang.search import CLANG
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, push
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Channel, Lane, Mutator, Tool, channel, hook, load_tool, source, u32, u64
 from luthier_py.samples import SAMPLES, Sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import Channel, Lane, Mutator, Tool, channel, hook, load_tool, source, u32, u64
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "compressibility"
 ALWAYS = "device_call", "lds_widths", "reduce", "saxpy"  # calls, wide stores, few lanes, waves that are not full

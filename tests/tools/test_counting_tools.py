@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
+from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.samples import SAMPLES
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
-from luthier_py.tool.filters import parse_filter
 
 LANES = 64
 # Per wave or per thread, all or those that EXEC leaves on: what the emulator counted, by opcode. All waves are full.

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.compare.sides import compare_files
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.tools.report import toolbox_facts
 from luthier_py.report.plain import is_number, leaves
 from luthier_py.report.tallies import NumberName, tally
-from luthier_py.report.toolbox import toolbox_facts
-from luthier_py.samples import sample
-from luthier_py.session.compared import compare_files
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import (
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     FIRST,
     MOST,
     SAME,
@@ -34,6 +33,7 @@ from luthier_py.tool import (
     share,
     tools,
 )
+from luthier_py.samples import sample
 
 OPTIONS = {"mem_trace": {"print_records": "0"}, "record_reg_vals": {"print_records": "0"},
            "memory_locality": {"l1": "16K:64:64"}}

@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 from block_traces import OPTIONS
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import Tool, load_tool
-from luthier_py.tool.filters import compile_filter
+from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Tool, load_tool
+from luthier_py.rewrite.tool.chosen.filters import compile_filter
 from luthier_py.tools.script import Script
 
 SOURCE = """

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from recorded_scripts import Observed, observe, pc, segments, total
 
+from luthier_py.base.errors import Misread
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Misread
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Done, run_instrumented
 from luthier_py.report.columns import align_columns
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Done, run_instrumented
-from luthier_py.tool import load_tool
 from luthier_py.tools.script import Script
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "one-liners.md"

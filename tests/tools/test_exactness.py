@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from emulated import ISA, Bench, code_object
 
-from luthier_py.analysis import analyse
-from luthier_py.analysis.differing import Decides, find_device_dependence
+from luthier_py.base.storage import CACHE
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import lift
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import sgpr, vgpr
-from luthier_py.isa.instruction import Space
-from luthier_py.isa.registers import EXEC, VCC
+from luthier_py.isa.encoding.instruction import Space
+from luthier_py.isa.model.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import F32, U32
 from luthier_py.isa.semantics.meaning import rows
 from luthier_py.isa.semantics.readers.implementation_defined import VALUES
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.storage import CACHE
-from luthier_py.tool import load_tool
+from luthier_py.program.analysis import analyse
+from luthier_py.program.analysis.differing import Decides, find_device_dependence
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 TOOL = f"{Path(__file__).resolve().parents[2] / 'tools'}/exactness/"
 LOADED = [("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_lshlrev_b32", vgpr(0), 2, vgpr(0)),

@@ -16,19 +16,19 @@ import pytest
 from compiled_samples import CompiledSamples
 from kept_launches import kept
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.emulator.devices.recorded import RecordedLaunch
-from luthier_py.loader import load
-from luthier_py.report.disassembly import disassemble
-from luthier_py.report.faults import wilson
+from luthier_py.features.code.disassembly import disassemble
+from luthier_py.features.faults.bench import FaultBench, fault_bench
+from luthier_py.features.faults.campaign import read_recorded_subjects, run_campaign
+from luthier_py.features.faults.drawing import MODELS, OF_OPCODE, ONCE, STUCK, Campaign, InjectedFault, draw_fault
+from luthier_py.features.faults.judging import FaultEffect, Injection, judge_fault
+from luthier_py.features.faults.report import wilson
+from luthier_py.features.run.run import Launch
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.features.settings.run_settings import run_settings
 from luthier_py.samples import sample
-from luthier_py.session.faults.bench import FaultBench, fault_bench
-from luthier_py.session.faults.campaign import read_recorded_subjects, run_campaign
-from luthier_py.session.faults.drawing import MODELS, OF_OPCODE, ONCE, STUCK, Campaign, InjectedFault, draw_fault
-from luthier_py.session.faults.judging import FaultEffect, Injection, judge_fault
-from luthier_py.session.run import Launch
-from luthier_py.session.run_settings import run_settings
-from luthier_py.session.specs import parse_argument
 
 EMULATOR = run_settings("emulator")
 SAXPY = "u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2"

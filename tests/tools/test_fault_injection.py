@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from compiled_samples import CompiledSamples
 
-from luthier_py.errors import DeviceError, Invalid
+from luthier_py.base.errors import DeviceError, Invalid
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.launched import launch_file
+from luthier_py.features.run.run import Done, Launch
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.features.settings.run_settings import run_settings
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.launched import launch_file
-from luthier_py.session.run import Done, Launch
-from luthier_py.session.run_settings import run_settings
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
 
 SAXPY = Launch("saxpy", (4, 1, 1), (256, 1, 1), tuple(map(parse_argument, (
     "u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2"))))

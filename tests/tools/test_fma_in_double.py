@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import push
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Channel, Lane, Mutator, Tool, channel, f32, hook, load_tool, u64
 from luthier_py.samples import sample as named
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import Channel, Lane, Mutator, Tool, channel, f32, hook, load_tool, u64
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "fma_in_double"
 

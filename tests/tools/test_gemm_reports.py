@@ -13,11 +13,11 @@ from assembled import assembled
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.features.run.run import Launch, Ran, run_instrumented
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import target
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, Ran, run_instrumented
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 TURNS = 4
 BODY = f"""

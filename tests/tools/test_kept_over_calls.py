@@ -12,17 +12,17 @@ from collections.abc import Iterator
 import pytest
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import Facts
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import atomic_add, is_first_lane
-from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import RegSet, sgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.program.analysis import Facts
+from luthier_py.program.ir import Instr, Program, lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -fuse-cuid=none".split()
 SOURCE = """

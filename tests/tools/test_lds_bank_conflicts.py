@@ -16,19 +16,19 @@ import pytest
 from compiled_samples import OPTIONS
 
 from luthier_py import EXEC, Lane, LaunchResult, Mutator, Tool, Variable, hook, ptr, sgpr, u32, u64
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.launched import save_report
+from luthier_py.features.run.run import Done, run_instrumented, run_original
+from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.intrinsics import atomic_add, is_first_lane, lane_id, read_first_lane
-from luthier_py.ir import lift
-from luthier_py.isa.lds_banks import CDNA4, BankModel, Way
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.isa.timing.lds_banks import CDNA4, BankModel, Way
+from luthier_py.program.ir import lift
 from luthier_py.report import plots
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.launched import save_report
-from luthier_py.session.run import Done, run_instrumented, run_original
-from luthier_py.session.specs import BufferSpec, parse_argument
-from luthier_py.tool import load_tool
 
 ACCESSES = 12000  # that a trace has room for
 WORDS = 68       # of a traced access: site, EXEC, addresses

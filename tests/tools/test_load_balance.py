@@ -10,18 +10,18 @@ import pytest
 from compiled_samples import CompiledSamples
 
 from luthier_py import LaunchResult
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
+from luthier_py.emulator.options.clock_kind import ClockKind
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import target
-from luthier_py.isa.compute_units import compute_unit_bits
-from luthier_py.loader import load
-from luthier_py.pipeline import Instrumented, instrument, plan
-from luthier_py.runtime.clock_kind import ClockKind
+from luthier_py.isa.model.compute_units import compute_unit_bits
+from luthier_py.rewrite.pipeline import Instrumented, instrument, plan
+from luthier_py.rewrite.tool import Tool, load_tool
+from luthier_py.rewrite.tool.variables import numpy_type
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import Tool, load_tool
-from luthier_py.tool.variables import numpy_type
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "load_balance"
 

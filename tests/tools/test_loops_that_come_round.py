@@ -6,13 +6,13 @@ import pytest
 from emulated import code_object
 from synthetic import Row
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import sgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 LAUNCH = Launch("k", (2, 1, 1), (64, 1, 1), (parse_argument("out:u32[1]"),) * 3)
 COUNTER = sgpr(10)

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from assembled import assembled
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.interface import Buffer
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.isa import Space
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.runtime import Buffer
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tools.mem_printf import MemPrintf
 
 PRINTED = re.compile("0x[0-9a-f]{16} - at 0x[0-9a-f]+")

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from luthier_py import Hooks
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
+from luthier_py.emulator.interface import Buffer
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import Space
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.runtime import Buffer
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
 from luthier_py.tools import mem_trace
 from luthier_py.tools.mem_trace import MemTrace
 

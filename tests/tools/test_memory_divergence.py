@@ -12,16 +12,15 @@ import pytest
 from compiled_samples import CompiledSamples
 
 from luthier_py import OpFlag
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, atomic_add, is_first_lane, lane_id, read_first_lane
 from luthier_py.isa import Space
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import (
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     Lane,
     Mutator,
     Several,
@@ -35,6 +34,7 @@ from luthier_py.tool import (
     u32,
     u64,
 )  # fmt: skip
+from luthier_py.samples import sample as sample_called
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "memory_divergence"
 ACCESSES = 1 << 15

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from compiled_samples import CompiledSamples
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
-from luthier_py.ir import lift
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.isa import AccessKind
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import InstrPlace, LaunchResult, Several
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import InstrPlace, LaunchResult, Several
 from luthier_py.tools.mem_trace import MemTrace
 from luthier_py.tools.memory_locality import MemoryLocality
 from luthier_py.tools.memory_locality.caches import CacheShape, cache_shape

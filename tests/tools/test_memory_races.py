@@ -10,14 +10,14 @@ import pytest
 from assembled import assembled
 from compiled_samples import OPTIONS
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 HEAD = """
 #define X __builtin_amdgcn_workitem_id_x()

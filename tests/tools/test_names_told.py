@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool, tools
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import load_tool, tools
 
 OPTIONS = {"script": {"text": "block: sum(instructions, by=function)"}}
 ALWAYS = ("hot_blocks", "path_profile", "script")

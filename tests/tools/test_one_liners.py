@@ -30,15 +30,15 @@ from recorded_scripts import (
     total,
 )
 
-from luthier_py.analysis import source_lines
+from luthier_py.base.names import demangle
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import Instr
-from luthier_py.names import demangle
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.program.analysis import source_lines
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import load_tool
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "one-liners.md"
 LINES = [line for block in re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)

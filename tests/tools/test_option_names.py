@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import Option, tools
+from luthier_py.rewrite.tool import Option, tools
 
 SAID_OTHERWISE = {"per_launch"}
 """Of a kernel's launches one by one or together; what is counted or listed for them each tool says in its words."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from luthier_py.isa import AccessKind
-from luthier_py.tool import InstrPlace
+from luthier_py.rewrite.tool import InstrPlace
 from luthier_py.tools.racecheck.memory import ACQUIRED, BROUGHT, MemorySite
 from luthier_py.tools.racecheck.orders import memory_races
 

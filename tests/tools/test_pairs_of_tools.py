@@ -9,11 +9,11 @@ from itertools import combinations, pairwise
 import pytest
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import load_tool
 
 NAMES = sorted({each.name for each in entry_points(group="luthier_py.tools")})
 KIN = [("initcheck", "racecheck"), ("opcode_histogram", "roofline"), ("exactness", "hot_blocks")]

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from block_traces import CLOSING, TARGETS, Step, compiled, launched, walks
 
-from luthier_py.analysis import loops_of
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import Block, Program
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.program.analysis import loops_of
+from luthier_py.program.ir import Block, Program
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample as sample_called
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.tool import load_tool
 
 TOOL = f"{Path(__file__).resolve().parents[2] / 'tools' / 'path_profile'}/"
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from luthier_py.clang.search import CLANG
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Ran, run_instrumented, run_original
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Ran, run_instrumented, run_original
-from luthier_py.tool import load_tool
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "pressure" / "truth.py"
 TOOLS = {"branch_edges": "edges", "loop_counts": "loops", "lds_bank_conflicts": "instructions",

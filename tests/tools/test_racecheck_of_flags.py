@@ -6,14 +6,14 @@ from __future__ import annotations
 import pytest
 from published_by_flags import KERNELS, TOO_EARLY, WITHOUT, compiled
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 
 @pytest.mark.parametrize("target", ["gfx90a", *(pytest.param(each, marks=pytest.mark.slow) for each in (

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from emulated import ISA, code_object
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import lift
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import OpFlag, agpr, sgpr, vgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "record_reg_vals"
 AGPRS, VGPRS = 2000, 1000  # where their numbers begin

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
-from luthier_py.errors import Invalid
-from luthier_py.ir import lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.runtime.clock_kind import ClockKind
+from luthier_py.emulator.options.clock_kind import ClockKind
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
+from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.samples import FOLDER, SAMPLES, Sample, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
-from luthier_py.tool.filters import parse_filter
 
 N = 1000  # work-items, of whose last wave a part is not active
 BY_HAND: dict[str, tuple[str, str, str, dict[str, int]]] = {

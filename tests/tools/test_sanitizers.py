@@ -16,18 +16,18 @@ import pytest
 from compiled_samples import OPTIONS
 from defects import Defect, first_store_left_out, weaker_waits, without
 
+from luthier_py.base.errors import DeviceError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.errors import DeviceError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.isa import AccessKind, OpFlag
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import BufferSpec, parse_argument
-from luthier_py.tool import load_tool
 from luthier_py.tools.racecheck.orders import EACH
 from luthier_py.tools.racecheck.races import between_waves
 from luthier_py.tools.racecheck.trace import Accesses
@@ -141,7 +141,7 @@ def test_the_page_has_all_defects_and_all_tools():
 
 
 def test_pages_have_the_limits_of_the_code():
-    remembered = re.search(r"FREED = (\d+)", (PAGE.parents[1] / "luthier_py/runtime/preload/allocated.c").read_text())
+    remembered = re.search(r"FREED = (\d+)", (PAGE.parents[1] / "luthier_py/host/preload/allocated.c").read_text())
     assert f"Memory that is freed is remembered, the last {remembered[1]}." in PAGE.read_text()
     readmes = {name: (PAGE.parents[1] / "tools" / name / "README.md").read_text() for name in ("racecheck", "memcheck")}
     assert f"`MOST_RECORDS={load_tool('racecheck').most_records}`" in readmes["racecheck"]

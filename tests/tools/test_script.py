@@ -16,17 +16,17 @@ import pytest
 from compiled_samples import OPTIONS, CompiledSamples
 from recorded_scripts import found, low_of, total
 
+from luthier_py.base.errors import Invalid, Misread
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.waves.profile import LaunchProfile
-from luthier_py.errors import Invalid, Misread
-from luthier_py.ir import Instr, lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.program.ir import Instr, lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool.filters import parse_filter
 from luthier_py.tools.script import Script
 
 LANES = range(64)

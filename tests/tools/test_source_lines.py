@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from luthier_py import LaunchResult
-from luthier_py.analysis import source_lines
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.program.analysis import source_lines
+from luthier_py.program.ir import lift
 from luthier_py.report.tallies import LINES, tally
 from luthier_py.report.tool_page import tool_page
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Tool, load_tool
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import Tool, load_tool
 from luthier_py.tools.script import Script
 
 NAMES = "transpose", "reduce_padded"  # blocks with several lines, and such as begin without one

@@ -14,16 +14,16 @@ from compiled_samples import OPTIONS, CompiledSamples
 from emulated import code_object
 from patience import PATIENCE
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.ir import lift
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import OpFlag, sgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
 
 VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 FIGURES = ("instructions", "memory_instructions", "vector_instructions", "active_lanes")

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from luthier_py.errors import Location, LuthierError, printable, printable_lines
-from luthier_py.worker.error_boundary import say
+from luthier_py.base.errors import Location, LuthierError, printable, printable_lines
+from luthier_py.host.worker.error_boundary import say
 
 CONTROLS = [chr(code) for code in (*range(9), *range(11, 32), *range(127, 160), 0x202E, 0x2028, 0xFEFF, 0xD800)]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Option, Tool
-from luthier_py.analysis import Definitions
-from luthier_py.errors import how_many
-from luthier_py.ir import Function, Instr
+from luthier_py.base.errors import how_many
 from luthier_py.isa import AccessKind, AddressForm, Reg
 from luthier_py.isa.semantics.readers.numbers import Number, linear
+from luthier_py.program.analysis import Definitions
+from luthier_py.program.ir import Function, Instr
 from luthier_py.report.columns import align_columns
-from luthier_py.tool import SAME, InstrPlace, InstrPlaces, RowsBy
+from luthier_py.rewrite.tool import SAME, InstrPlace, InstrPlaces, RowsBy
 
 from .gathers import loads_behind
 from .patterns import Pattern, Shape, lines_of, pattern_of

@@ -7,9 +7,9 @@ control flow depends on does not count, nor what goes through private memory or 
 
 from __future__ import annotations
 
-from luthier_py.analysis import Definitions
-from luthier_py.ir import Instr
 from luthier_py.isa import EXEC, AccessKind, AddressForm, RegSet, sgpr
+from luthier_py.program.analysis import Definitions
+from luthier_py.program.ir import Instr
 
 _BY_LANE = (AddressForm.FAR, AddressForm.NEAR, AddressForm.LDS, AddressForm.BUFFER)
 _EXEC = RegSet.of(sgpr(EXEC, 2))

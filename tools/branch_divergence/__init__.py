@@ -32,15 +32,15 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import line_order, source_lines
 from luthier_py.intrinsics import atomic_add, popcount
-from luthier_py.ir import Block, Instr
 from luthier_py.isa import Inst
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.lane_bits import assignments, outcome
+from luthier_py.program.analysis import line_order, source_lines
+from luthier_py.program.ir import Block, Instr
 from luthier_py.report.columns import align_columns, percent
-from luthier_py.tool import (
+from luthier_py.rewrite.tool import (
     SAME,
     SUM,
     InstrPlace,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import Edge
 from luthier_py.intrinsics import atomic_add
-from luthier_py.tool import SUM, RowsBy
+from luthier_py.program.analysis import Edge
+from luthier_py.rewrite.tool import SUM, RowsBy
 
 
 @dataclass(frozen=True, slots=True)

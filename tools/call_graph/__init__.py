@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, WaveVariable, hook, ptr, u32, u64
-from luthier_py.analysis import source_frames
 from luthier_py.intrinsics import atomic_add
-from luthier_py.ir import Ending, Function
-from luthier_py.tool import Counting
+from luthier_py.program.analysis import source_frames
+from luthier_py.program.ir import Ending, Function
+from luthier_py.rewrite.tool import Counting
 from luthier_py.tools.call_graph.contexts import Contexts, contexts
 from luthier_py.tools.call_graph.forms import dot, folded, graphml, speedscope
 from luthier_py.tools.call_graph.results import AMOUNTS, Part, Parts, part_of, result

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import networkx as nx
 
-from luthier_py.ir import CallSite, Function, Program
+from luthier_py.program.ir import CallSite, Function, Program
 
 
 @dataclass(frozen=True, slots=True)

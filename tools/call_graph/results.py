@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py.analysis import Frames
-from luthier_py.ir import Function, Program
-from luthier_py.names import demangle
-from luthier_py.tool import SUM, Amounts, Counting, Following, RowsBy, Variable
+from luthier_py.base.names import demangle
+from luthier_py.program.analysis import Frames
+from luthier_py.program.ir import Function, Program
+from luthier_py.rewrite.tool import SUM, Amounts, Counting, Following, RowsBy, Variable
 from luthier_py.tools.call_graph.contexts import Contexts
 
 UNKNOWN = "?"

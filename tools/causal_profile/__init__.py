@@ -12,12 +12,12 @@ from fractions import Fraction
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Option, Tool, Variable, hook, ptr, u64
-from luthier_py.errors import how_many
+from luthier_py.base.errors import how_many
 from luthier_py.intrinsics import atomic_max, atomic_min, clock
 from luthier_py.isa import InstructionSet
-from luthier_py.isa.cycles import Pipe, Work, cycle_model
-from luthier_py.tool import Clock
-from luthier_py.tool.filters import compile_filter
+from luthier_py.isa.timing.cycles import Pipe, Work, cycle_model
+from luthier_py.rewrite.tool import Clock
+from luthier_py.rewrite.tool.chosen.filters import compile_filter
 from luthier_py.tools.causal_profile.wanted import Delay, delays
 
 OUTSIDE = 1 << 20  # priority of what measures

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from luthier_py.analysis import edges_of, loops_of
-from luthier_py.ir import Block, Function, Instr
 from luthier_py.isa import Counter, OpFlag
-from luthier_py.isa.costs import cost_of, least_access
-from luthier_py.isa.cycles import Pipe
-from luthier_py.isa.issue import IssueOrder
-from luthier_py.isa.waitcnt import waits_for
+from luthier_py.isa.encoding.waitcnt import waits_for
+from luthier_py.isa.timing.costs import cost_of, least_access
+from luthier_py.isa.timing.cycles import Pipe
+from luthier_py.isa.timing.issue import IssueOrder
+from luthier_py.program.analysis import edges_of, loops_of
+from luthier_py.program.ir import Block, Function, Instr
 
 ENDS = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
 

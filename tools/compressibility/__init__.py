@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import Hooks, LaunchResult, Mutator, Tool, Variable, source, u64
-from luthier_py.ir import Instr
 from luthier_py.isa import OperandKind
-from luthier_py.tool import MOST, SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, share
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import (
+    MOST,
+    SUM,
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    RowsBy,
+    left_out_lines,
+    left_out_rows,
+    share,
+)
 
 HOOKS = Hooks.from_hip("coding.hip")
 TOTALS = 4  # executions, bytes, bits, longest word

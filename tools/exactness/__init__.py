@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator
-from luthier_py.analysis.differing import Decision, find_device_dependence
-from luthier_py.ir import Instr
 from luthier_py.isa.semantics.readers.implementation_defined import ImplementationDefined
-from luthier_py.tool import ANY, SUM, InstrPlace, InstrPlaces, RowsBy, Stretch, combined, place_text
+from luthier_py.program.analysis.differing import Decision, find_device_dependence
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import ANY, SUM, InstrPlace, InstrPlaces, RowsBy, Stretch, combined, place_text
 from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 
 NAN = frozenset({ImplementationDefined.NAN})

@@ -27,10 +27,10 @@ from luthier_py import (
     u64,
     wave_in_launch,
 )
-from luthier_py.errors import Invalid, how_many
-from luthier_py.ir import Instr, Kernel
+from luthier_py.base.errors import Invalid, how_many
 from luthier_py.isa import VCC, RegSet
-from luthier_py.tool import (
+from luthier_py.program.ir import Instr, Kernel
+from luthier_py.rewrite.tool import (
     InstrPlace,
     InstrPlaces,
     Omission,

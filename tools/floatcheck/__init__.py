@@ -29,12 +29,12 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.ir import Function, Instr
 from luthier_py.isa import EXEC, OperandKind, RegSet, Target, sgpr
-from luthier_py.isa.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
-from luthier_py.isa.lost_denormals import find_flushed_denormals
-from luthier_py.isa.operand_parts import constant_of
-from luthier_py.tool import (
+from luthier_py.isa.properties.float_results import FloatFormat, FloatPart, FloatResult, ends_division, float_results
+from luthier_py.isa.properties.lost_denormals import find_flushed_denormals
+from luthier_py.isa.semantics.operand_parts import constant_of
+from luthier_py.program.ir import Function, Instr
+from luthier_py.rewrite.tool import (
     FIRST,
     SAME,
     CountsBy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from luthier_py.isa import Reg
-from luthier_py.isa.float_results import FloatFormat, FloatPart
+from luthier_py.isa.properties.float_results import FloatFormat, FloatPart
 
 _TYPES = {FloatFormat.F16: ("<u2", "<f2"), FloatFormat.F32: ("<u4", "<f4"), FloatFormat.F64: ("<u8", "<f8")}
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from luthier_py import Lane, LaunchResult, Mutator, Reg, Tool, Variable, device, f32, f64, hook, ptr, u32, u64
 from luthier_py.intrinsics import active_mask, as_bits, atomic_add, ballot, from_bits, is_first_lane, popcount
-from luthier_py.ir import Instr
 from luthier_py.isa import Operand, OperandKind
-from luthier_py.tool import SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows
 
 FUSED = "v_fma_f32", "v_fmac_f32_e32", "v_fmac_f32_e64"
 PACKED = "v_pk_fma_f32"

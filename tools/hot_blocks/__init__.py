@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF, LaunchResult, Mutator, Option
-from luthier_py.analysis import SourceLines, source_lines
-from luthier_py.ir import Block, Program
-from luthier_py.tool import SAME, SUM, Amount, OfSeveral, RowsBy, Stretch, combined
+from luthier_py.program.analysis import SourceLines, source_lines
+from luthier_py.program.ir import Block, Program
+from luthier_py.rewrite.tool import SAME, SUM, Amount, OfSeveral, RowsBy, Stretch, combined
 from luthier_py.tools.hot_blocks.forms import dot
 from luthier_py.tools.hot_blocks.traces import traces
 from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts

@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from luthier_py import Channel, LaunchResult, Mutator, Option
-from luthier_py.errors import how_many
+from luthier_py.base.errors import how_many
 from luthier_py.isa import AccessKind
-from luthier_py.tool import FIRST, SUM, Allocations, RowsBy, left_out_lines, left_out_rows, number_waves, place_text
+from luthier_py.rewrite.tool import (
+    FIRST,
+    SUM,
+    Allocations,
+    RowsBy,
+    left_out_lines,
+    left_out_rows,
+    number_waves,
+    place_text,
+)
 from luthier_py.tools.initcheck.memory import ReadSites, UnwrittenRead, look_at_reads, unwritten_reads
 from luthier_py.tools.racecheck.races import numbered
 from luthier_py.tools.racecheck.trace import (

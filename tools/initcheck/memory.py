@@ -29,7 +29,7 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, popcount, push, read_first_lane
 from luthier_py.isa import AccessKind
-from luthier_py.tool import (
+from luthier_py.rewrite.tool import (
     Allocations,
     InstrPlace,
     InstrPlaces,

@@ -18,8 +18,8 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.ir import Function
-from luthier_py.tool import SO_FAR, SUM
+from luthier_py.program.ir import Function
+from luthier_py.rewrite.tool import SO_FAR, SUM
 from luthier_py.tools.instr_count.hooks import add, add_if_active, add_lanes, count_steps, flush, flush_threads, start
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from luthier_py import Mutator, WaveVariable, hook, ptr, u32, u64
-from luthier_py.analysis import Steps
 from luthier_py.intrinsics import active_mask, atomic_add, popcount
+from luthier_py.program.analysis import Steps
 
 
 @hook

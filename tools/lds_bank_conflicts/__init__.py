@@ -20,11 +20,11 @@ from luthier_py import (
     u64,
     vgpr,
 )
-from luthier_py.analysis.lines import source_lines
 from luthier_py.isa import Space
-from luthier_py.isa.lds_banks import lds_access
+from luthier_py.isa.timing.lds_banks import lds_access
+from luthier_py.program.analysis.lines import source_lines
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import Element, Hook, InstrPlaces, Region, combined
+from luthier_py.rewrite.tool import Element, Hook, InstrPlaces, Region, combined
 
 from .advice import advice_of, advice_text, combined_advice
 from .device import (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from luthier_py import LaunchResult
-from luthier_py.isa.lds_banks import bank_model
+from luthier_py.isa.timing.lds_banks import bank_model
 
 from .remedies import cause_of, remedies, sampled_cycles
 from .results import Sites

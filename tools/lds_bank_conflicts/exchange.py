@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import BOOL, U32, U64, Ir, Operand, Result, Value, intrinsic
+from luthier_py.rewrite.tool import BOOL, U32, U64, Ir, Operand, Result, Value, intrinsic
 
 
 @intrinsic(result=Result.LANE)

@@ -12,7 +12,7 @@ from luthier_py.report.annotated import Beside, build_listing, sort_by_annotated
 from luthier_py.report.columns import comma_separated, idle_line
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import encoded, loop_of
+from luthier_py.rewrite.tool import encoded, loop_of
 
 from .advice import advice_text
 from .results import SUMS, ordered

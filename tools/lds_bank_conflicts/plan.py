@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from luthier_py import Mutator, WaveVariable, u32, u64
-from luthier_py.ir import Function, Kernel
 from luthier_py.isa import Reg, RegSet
 from luthier_py.isa.semantics.readers.numbers import Varying
-from luthier_py.tool import Region, Stretch
+from luthier_py.program.ir import Function, Kernel
+from luthier_py.rewrite.tool import Region, Stretch
 
 from .results import Site
 from .shapes import Shape

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from luthier_py.isa.lds_banks import BankModel, Way, cycles_of
+from luthier_py.isa.timing.lds_banks import BankModel, Way, cycles_of
 
 from .results import Site
 from .samples import Sample

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Variable
-from luthier_py.analysis.lines import SourceLines
-from luthier_py.ir import Function, Instr, Program
-from luthier_py.isa.lds_banks import LdsAccess, bank_model
+from luthier_py.isa.timing.lds_banks import LdsAccess, bank_model
+from luthier_py.program.analysis.lines import SourceLines
+from luthier_py.program.ir import Function, Instr, Program
 from luthier_py.report.columns import align_columns, idle_line
-from luthier_py.tool import MOST, SUM, Amounts, InstrPlace, Omission, RowsBy, left_out_lines, loop_of
+from luthier_py.rewrite.tool import MOST, SUM, Amounts, InstrPlace, Omission, RowsBy, left_out_lines, loop_of
 
 Report = dict[str, Any]
 SUMS: Amounts = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from luthier_py import Lane, device, ptr, u32, u64
 from luthier_py.intrinsics import atomic_add, lane_id, read_first_lane
-from luthier_py.isa.lds_banks import BankModel, cycles_of
+from luthier_py.isa.timing.lds_banks import BankModel, cycles_of
 
 from .results import Site
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from luthier_py.isa import Target
-from luthier_py.isa.lds_banks import LaneGroups, LdsAccess, Way, bank_model
+from luthier_py.isa.timing.lds_banks import LaneGroups, LdsAccess, Way, bank_model
 
 
 class Groups(NamedTuple):

@@ -30,10 +30,10 @@ from luthier_py import (
     u64,
 )
 from luthier_py.intrinsics import clock, popcount
-from luthier_py.ir import Kernel
-from luthier_py.isa.compute_units import compute_unit_bits
+from luthier_py.isa.model.compute_units import compute_unit_bits
+from luthier_py.program.ir import Kernel
 from luthier_py.report.columns import align_columns, comma_separated
-from luthier_py.tool import Clock, encoded
+from luthier_py.rewrite.tool import Clock, encoded
 
 BINS = 8  # of histograms
 CLOCK = "the clock of waves (on the emulator executed instructions, or --clock model)"

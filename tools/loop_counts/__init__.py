@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import Loop, line_of_loop, source_lines
 from luthier_py.intrinsics import atomic_add
-from luthier_py.tool import SAME, SUM, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, worked_out
+from luthier_py.program.analysis import Loop, line_of_loop, source_lines
+from luthier_py.rewrite.tool import SAME, SUM, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, worked_out
 
 BEGINS = "its function begins with this loop, so that no edge leads into it"
 

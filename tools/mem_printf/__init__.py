@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import Lane, LaunchResult, Mutator, Tool, address, hook, u64
-from luthier_py.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
-from luthier_py.tool.places import place_text
+from luthier_py.rewrite.tool import InstrPlace, InstrPlaces, Omission, left_out_lines, left_out_rows
+from luthier_py.rewrite.tool.records.places import place_text
 
 
 @hook(fold=())

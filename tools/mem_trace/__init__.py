@@ -27,8 +27,8 @@ from luthier_py import (
     workgroup_id,
 )
 from luthier_py.intrinsics import active_mask, push
-from luthier_py.ir import Instr
-from luthier_py.tool import SUM, InstrPlaces, Omission, RowsBy, lanes_of, left_out_lines, left_out_rows
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import SUM, InstrPlaces, Omission, RowsBy, lanes_of, left_out_lines, left_out_rows
 
 SPACES = ("global", "lds", "scratch")  # words of filters
 

@@ -26,10 +26,10 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.errors import HookError, how_many
-from luthier_py.ir import Instr
+from luthier_py.base.errors import HookError, how_many
 from luthier_py.isa import AccessKind, AddressForm, Space
-from luthier_py.tool import (
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import (
     ANY,
     FIRST,
     SAME,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from luthier_py import Lane, bool_, channel, device, hook, ptr, u32, u64
 from luthier_py.intrinsics import atomic_add, ballot, is_first_lane, is_lds, is_private, popcount, push, read_first_lane
 from luthier_py.isa import Space
-from luthier_py.tool import is_outside
+from luthier_py.rewrite.tool import is_outside
 from luthier_py.tools.racecheck.memory import is_own, is_own_of_lane
 from luthier_py.tools.racecheck.trace import FLAT as FLAT_SPACES
 

@@ -23,7 +23,6 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import line_order
 from luthier_py.intrinsics import (
     active_mask,
     atomic_add,
@@ -33,8 +32,9 @@ from luthier_py.intrinsics import (
     popcount,
     read_lane,
 )
+from luthier_py.program.analysis import line_order
 from luthier_py.report.columns import align_columns, idle_line, percent
-from luthier_py.tool import (
+from luthier_py.rewrite.tool import (
     SUM,
     Amounts,
     CountsBy,

@@ -29,7 +29,7 @@ from luthier_py.intrinsics import active_mask, push
 from luthier_py.isa import AccessKind
 from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
-from luthier_py.tool import InstrPlaces, encoded, wave_in_launch, waves_in_group
+from luthier_py.rewrite.tool import InstrPlaces, encoded, wave_in_launch, waves_in_group
 from luthier_py.tools.load_balance import unit_registers
 
 from .caches import Hierarchy, cache_shape

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
 
 from .touches import Array, touches
 

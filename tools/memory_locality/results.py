@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from luthier_py.analysis import line_order
-from luthier_py.errors import how_many
+from luthier_py.base.errors import how_many
 from luthier_py.isa import AccessKind
+from luthier_py.program.analysis import line_order
 from luthier_py.report.columns import align_columns
-from luthier_py.tool import (
+from luthier_py.rewrite.tool import (
     MOST,
     SAME,
     SO_FAR,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from luthier_py import Lane, LaunchResult, Mutator, OpFlag, RegFile, Tool, hook, u32
-from luthier_py.ir import Instr
 from luthier_py.isa import OperandKind
-from luthier_py.tool import SAME
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import SAME
 
 MOVE = "v_mov_b32_e32"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator
-from luthier_py.analysis import loops_of
-from luthier_py.ir import Function
-from luthier_py.tool import SUM, CountsBy, RowsBy, Stretch
+from luthier_py.program.analysis import loops_of
+from luthier_py.program.ir import Function
+from luthier_py.rewrite.tool import SUM, CountsBy, RowsBy, Stretch
 from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 
 from .page import files_of, parts_of

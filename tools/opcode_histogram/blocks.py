@@ -24,9 +24,9 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import Edge
-from luthier_py.ir import Function, Kernel
-from luthier_py.tool import Counted, Following, Stretch
+from luthier_py.program.analysis import Edge
+from luthier_py.program.ir import Function, Kernel
+from luthier_py.rewrite.tool import Counted, Following, Stretch
 from luthier_py.tools.instr_count.hooks import flush_threads, start
 from luthier_py.tools.opcode_histogram.hooks import (
     add,

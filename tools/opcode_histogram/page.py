@@ -13,7 +13,7 @@ from luthier_py import LaunchResult, Tool
 from luthier_py.isa import InstructionClass
 from luthier_py.report.columns import percent
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, render
-from luthier_py.tool import encoded
+from luthier_py.rewrite.tool import encoded
 
 KINDS = {kind.value: kind.value.replace("_", " ").replace("lds", "LDS").replace("gds", "GDS").replace("alu", "ALU")
          for kind in InstructionClass}

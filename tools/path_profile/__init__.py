@@ -9,10 +9,10 @@ from typing import Any
 import networkx as nx
 
 from luthier_py import LaunchResult, Mutator, Option, Tool, Variable, WaveVariable, hook, ptr, u32, u64
-from luthier_py.analysis import source_lines
 from luthier_py.intrinsics import atomic_add, atomic_cas, atomic_load, read_first_lane
-from luthier_py.ir import Function, Program
-from luthier_py.tool import (
+from luthier_py.program.analysis import source_lines
+from luthier_py.program.ir import Function, Program
+from luthier_py.rewrite.tool import (
     MOST,
     SAME,
     SUM,

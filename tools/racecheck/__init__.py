@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from luthier_py import Channel, LaunchResult, Mutator, Option
-from luthier_py.errors import how_many
-from luthier_py.tool import (
+from luthier_py.base.errors import how_many
+from luthier_py.rewrite.tool import (
     FIRST,
     SUM,
     InstrPlaces,

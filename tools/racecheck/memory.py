@@ -25,14 +25,14 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import with_private_memory
-from luthier_py.errors import HookError
+from luthier_py.base.errors import HookError
 from luthier_py.intrinsics import active_mask, ballot, is_lds, is_private, push
-from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Space
-from luthier_py.isa.barriers import meets_the_grid
-from luthier_py.isa.coherence import acquires, is_coherent
-from luthier_py.tool import Entry, InstrPlace, InstrPlaces
+from luthier_py.isa.properties.barriers import meets_the_grid
+from luthier_py.isa.properties.coherence import acquires, is_coherent
+from luthier_py.program.analysis import with_private_memory
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import Entry, InstrPlace, InstrPlaces
 from luthier_py.tools.racecheck.trace import is_flat, stored
 
 WORDS = {AccessKind.LOAD: "read", AccessKind.STORE: "write", AccessKind.ATOMIC: "atomic"}

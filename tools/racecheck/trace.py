@@ -32,12 +32,12 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.errors import how_many
+from luthier_py.base.errors import how_many
 from luthier_py.intrinsics import active_mask, ballot, is_lds, push
-from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, OpFlag, Space
-from luthier_py.isa.barriers import BarrierPart, barrier_part
-from luthier_py.tool import SUM, Amounts, InstrPlace, InstrPlaces, Omission, number_waves, waves_in_group
+from luthier_py.isa.properties.barriers import BarrierPart, barrier_part
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import SUM, Amounts, InstrPlace, InstrPlaces, Omission, number_waves, waves_in_group
 
 Array = NDArray[Any]
 MOST = 1 << 17  # records of half a kilobyte

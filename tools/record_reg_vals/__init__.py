@@ -28,9 +28,9 @@ from luthier_py import (
     workgroup_id,
 )
 from luthier_py.intrinsics import active_mask, push
-from luthier_py.ir import Instr
 from luthier_py.isa import VCC, RegSet, sgpr
-from luthier_py.tool import SAME, SUM, lanes_of
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.tool import SAME, SUM, lanes_of
 
 LEAVING = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
 FILES = tuple(RegFile)

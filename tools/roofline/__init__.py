@@ -21,8 +21,8 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import atomic_max, clock
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import Clock, Stretch
-from luthier_py.tool.filters import parse_filter
+from luthier_py.rewrite.tool import Clock, Stretch
+from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.tools.opcode_histogram.blocks import BlockCounts, Parts
 from luthier_py.tools.opcode_histogram.hooks import count_lanes
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py.isa.peaks import Peaks
+from luthier_py.isa.timing.peaks import Peaks
 
 MATRIX, VECTOR, CACHE, LDS = "matrix units", "vector units", "vector cache", "LDS"
 _OF_MATRIX = "matrix "  # how types of matrix instructions begin

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from luthier_py import LaunchResult, Tool
-from luthier_py.isa.peaks import Peaks
-from luthier_py.names import shortened
+from luthier_py.base.names import shortened
+from luthier_py.isa.timing.peaks import Peaks
 from luthier_py.report import plots
 from luthier_py.report.annotated import Beside, sort_by_annotated_lines, source_table
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.sources import SourceFile, SourceFolder
-from luthier_py.tool import encoded
+from luthier_py.rewrite.tool import encoded
 
 from .limits import limits_of
 from .rows import LEVELS, doubts, flat, limit_cells, limit_text, peaks_for, ran, shown, title

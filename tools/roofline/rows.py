@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from luthier_py.analysis import line_order
+from luthier_py.base.names import shortened
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.peaks import Peaks, peaks_of
-from luthier_py.names import shortened
+from luthier_py.isa.timing.peaks import Peaks, peaks_of
+from luthier_py.program.analysis import line_order
 from luthier_py.report.columns import align_columns, percent
-from luthier_py.tool import SUM, Amounts, CountsBy, Omission, RowsBy, share
+from luthier_py.rewrite.tool import SUM, Amounts, CountsBy, Omission, RowsBy, share
 
 from .limits import Limits, limits_of
 from .work import COUNTED, FLOPS, GLOBAL, Site, Sites

@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import Frames, LineRange, Loop, line_ranges, loops_of, source_frames, with_private_memory
-from luthier_py.ir import Function, Instr, Program
+from luthier_py.base.names import demangle
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
-from luthier_py.isa.lds_banks import bank_model, lds_access
 from luthier_py.isa.semantics.readers.work import once_in_a_wave
-from luthier_py.names import demangle
-from luthier_py.tool import InstrPlace
+from luthier_py.isa.timing.lds_banks import bank_model, lds_access
+from luthier_py.program.analysis import (
+    Frames,
+    LineRange,
+    Loop,
+    line_ranges,
+    loops_of,
+    source_frames,
+    with_private_memory,
+)
+from luthier_py.program.ir import Function, Instr, Program
+from luthier_py.rewrite.tool import InstrPlace
 
 GLOBAL = {AccessKind.LOAD: "bytes_loaded", AccessKind.STORE: "bytes_stored", AccessKind.ATOMIC: "bytes_atomic"}
 OTHERS = {Space.LDS: "lds_bytes", Space.SCRATCH: "private_bytes", Space.SCALAR: "scalar_bytes", Space.GDS: "gds_bytes"}

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from luthier_py import Channel, LaunchResult, Mutator, Option, Tool
-from luthier_py.errors import Invalid, printable_lines
+from luthier_py.base.errors import Invalid, printable_lines
 
 from .actions import RECORDING, Action
 from .hooks import record_of

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
-from luthier_py.errors import Invalid
-from luthier_py.tool import U64
-from luthier_py.tool.filters import TEXTS, WORDS, parse_filter
+from luthier_py.base.errors import Invalid
+from luthier_py.rewrite.tool import U64
+from luthier_py.rewrite.tool.chosen.filters import TEXTS, WORDS, parse_filter
 
 from .expressions import Expressions, Kind, Typed
 from .reading import ReadProbe, ScriptText

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import Channel, Mutator, Variable, WaveVariable, hook, u64
-from luthier_py.errors import EditConflict, HookError, Invalid
+from luthier_py.base.errors import EditConflict, HookError, Invalid
 from luthier_py.intrinsics import clock
-from luthier_py.ir import Kernel
-from luthier_py.tool import Omission, reason
+from luthier_py.program.ir import Kernel
+from luthier_py.rewrite.tool import Omission, reason
 from luthier_py.tools.instr_count.hooks import add, flush
 
 from .actions import RECORDING, Action

@@ -22,8 +22,8 @@ from io import StringIO
 from textwrap import dedent
 from typing import NoReturn
 
-from luthier_py.errors import Misread, did_you_mean
-from luthier_py.tool.filters import WORDS
+from luthier_py.base.errors import Misread, did_you_mean
+from luthier_py.rewrite.tool.chosen.filters import WORDS
 
 AT_INSTRUCTIONS = ("on", "before", "after")
 ELSEWHERE = ("launch", "entry", "exit", "block", "branch", "loop")

@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from luthier_py import Mutator, OpFlag
-from luthier_py.analysis import SourceLine, line_of_loop, source_lines
-from luthier_py.ir import Function, Instr, Kernel
-from luthier_py.tool import Clock, InstrPlace
+from luthier_py.program.analysis import SourceLine, line_of_loop, source_lines
+from luthier_py.program.ir import Function, Instr, Kernel
+from luthier_py.rewrite.tool import Clock, InstrPlace
 
 PER_LANE = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 UNKNOWN = "?"

@@ -31,12 +31,12 @@ from luthier_py import (
     workitem_id,
     workitem_in_launch,
 )
-from luthier_py.errors import HookError, how_many
+from luthier_py.base.errors import HookError, how_many
 from luthier_py.intrinsics import clock
 from luthier_py.isa import Operand, OperandKind
-from luthier_py.tool import LAUNCH_NUMBER, Computed, Parameter
-from luthier_py.tool.computed import Held
-from luthier_py.tool.types import U32, U64, Type
+from luthier_py.rewrite.tool import LAUNCH_NUMBER, Computed, Parameter
+from luthier_py.rewrite.tool.arguments.computed import Held
+from luthier_py.rewrite.tool.hooks.types import U32, U64, Type
 
 from .reading import AT_INSTRUCTIONS, HEADS
 from .sites import Site

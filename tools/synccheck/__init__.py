@@ -20,10 +20,10 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.errors import how_many
+from luthier_py.base.errors import how_many
 from luthier_py.intrinsics import atomic_add
-from luthier_py.isa.barriers import BarrierPart, barrier_part, meets_elsewhere
-from luthier_py.tool import (
+from luthier_py.isa.properties.barriers import BarrierPart, barrier_part, meets_elsewhere
+from luthier_py.rewrite.tool import (
     FIRST,
     SUM,
     InstrPlace,

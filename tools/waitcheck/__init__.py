@@ -6,10 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import MissingWait, missing_waits
-from luthier_py.errors import how_many
+from luthier_py.base.errors import how_many
 from luthier_py.intrinsics import atomic_add
-from luthier_py.tool import SUM, InstrPlace, InstrPlaces, Omission, RowsBy, left_out_lines, left_out_rows, place_text
+from luthier_py.program.analysis import MissingWait, missing_waits
+from luthier_py.rewrite.tool import (
+    SUM,
+    InstrPlace,
+    InstrPlaces,
+    Omission,
+    RowsBy,
+    left_out_lines,
+    left_out_rows,
+    place_text,
+)
 
 
 @dataclass(frozen=True, slots=True)

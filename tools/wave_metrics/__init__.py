@@ -19,12 +19,12 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.analysis import GivenLaunch, LaunchInvariants, StaticCounts, count_statically
-from luthier_py.errors import Unsupported
-from luthier_py.ir import Function, Instr
+from luthier_py.base.errors import Unsupported
+from luthier_py.base.storage import cache_key
 from luthier_py.isa import OpFlag
-from luthier_py.storage import cache_key
-from luthier_py.tool import SUM, Amount, Amounts, Counted, OfSeveral, Region, combined, share
+from luthier_py.program.analysis import GivenLaunch, LaunchInvariants, StaticCounts, count_statically
+from luthier_py.program.ir import Function, Instr
+from luthier_py.rewrite.tool import SUM, Amount, Amounts, Counted, OfSeveral, Region, combined, share
 from luthier_py.tools.instr_count.hooks import add, add_lanes, count_steps, flush
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT

@@ -17,6 +17,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from luthier_py.base.errors import Location, LuthierError, Malformed, Unsupported
+from luthier_py.base.llvm import Effort, HostCode
+from luthier_py.binary.loader.origins import number_of_own
 from luthier_py.emulator.code import translation_cache
 from luthier_py.emulator.code.compile_queue import COMPILE_QUEUE
 from luthier_py.emulator.code.engine import link_function
@@ -29,11 +32,8 @@ from luthier_py.emulator.reading.text import Text
 from luthier_py.emulator.records.layout import SITE_BYTES
 from luthier_py.emulator.records.words import zero_words
 from luthier_py.emulator.translation.translated import HostPart, Translation
-from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.target import Target
-from luthier_py.llvm import Effort, HostCode
-from luthier_py.loader.origins import number_of_own
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.target import Target
 
 if TYPE_CHECKING:
     from luthier_py.emulator.translation.host_functions import DividedFunction

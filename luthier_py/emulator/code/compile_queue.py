@@ -11,8 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from luthier_py import llvm
-from luthier_py.errors import LuthierError
+from luthier_py.base import llvm
+from luthier_py.base.errors import LuthierError
 
 CHILD_SECONDS = 300
 

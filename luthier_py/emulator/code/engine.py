@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from luthier_py import llvm
+from luthier_py.base import llvm
+from luthier_py.base.llvm import Effort
+from luthier_py.base.storage import Shelf, cache_key
 from luthier_py.emulator.native.clocks import PAUSE, WALL_CLOCK, host_functions
 from luthier_py.emulator.options.translator import translator
-from luthier_py.llvm import Effort
-from luthier_py.storage import Shelf, cache_key
 
 _SHELF = Shelf("host", 1 << 30)
 _NAMED = Shelf("named", 1 << 24)
@@ -117,7 +117,7 @@ def object_code(ir: str, effort: Effort) -> bytes:
 
 
 def read_cached_code(digest: str, effort: Effort) -> bytes | None:
-    """That of a module whose text has this :func:`~luthier_py.storage.cache_key`, if it was made before."""
+    """That of a module whose text has this :func:`~luthier_py.base.storage.cache_key`, if it was made before."""
     return _SHELF.read(_code_key(digest, effort))
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from luthier_py import llvm
+from luthier_py.base import llvm
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.code.compile_queue import COMPILE_QUEUE, Job
 from luthier_py.emulator.code.engine import keep_code, read_cached_code
 from luthier_py.emulator.options.settings import FIRST_COUNTER, CounterKind
 from luthier_py.emulator.translation.translated import HostPart
-from luthier_py.llvm import Effort
 
 HOT = 4_000_000
 """Wave instructions after which better code pays."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 
+from luthier_py.base.errors import Malformed
+from luthier_py.base.storage import Shelf, cache_key, tell_damaged
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.options.translator import translator
 from luthier_py.emulator.reading.text import Text
 from luthier_py.emulator.translation.translated import CodeRun, Translation, unpack_translation
-from luthier_py.errors import Malformed
-from luthier_py.storage import Shelf, cache_key, tell_damaged
 
 SHELF = Shelf("translations", 256 << 20)
 BEGINNING_BYTES = 128

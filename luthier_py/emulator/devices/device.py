@@ -15,8 +15,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import MEMORY, CodeObject, load
+from luthier_py.binary.loader.origins import load_original, object_name
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.interface.device import Buffer, Dim3, KernelHandle
 from luthier_py.emulator.launches.ready import Begun, LoadedLaunch
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.memory.poison import poison
@@ -32,11 +36,7 @@ from luthier_py.emulator.records.layout import LAUNCH, Outcome
 from luthier_py.emulator.watching.findings import Finding, Reporter, no_report
 from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import shape_of
-from luthier_py.errors import Invalid
-from luthier_py.isa.target import Target
-from luthier_py.loader import MEMORY, CodeObject, load
-from luthier_py.loader.origins import load_original, object_name
-from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
+from luthier_py.isa.model.target import Target
 
 if TYPE_CHECKING:
     from luthier_py.emulator.launches.dispatch import RunningLaunch

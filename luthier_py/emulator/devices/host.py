@@ -5,14 +5,14 @@ In: a code object, a kernel. Out: the bytes of each host function, by the addres
 
 from __future__ import annotations
 
-from luthier_py import llvm
+from luthier_py.base import llvm
+from luthier_py.binary.loader import CodeObject
+from luthier_py.binary.loader.initial import start_of
 from luthier_py.emulator.code.engine import object_code
 from luthier_py.emulator.devices.device import EmulatorDevice
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.parts import effort
 from luthier_py.emulator.translation.host_functions import translate
-from luthier_py.loader import CodeObject
-from luthier_py.loader.initial import start_of
 
 
 def host_code(obj: CodeObject, kernel: str) -> bytes:

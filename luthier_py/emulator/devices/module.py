@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 
+from luthier_py.base.errors import DeviceError, Invalid, Malformed, Unsupported
+from luthier_py.binary.loader import CodeObject, KernelRecord, RelocationKind, SegmentFlag
 from luthier_py.emulator.code.code import HostedCode
+from luthier_py.emulator.interface.device import Buffer, KernelHandle
 from luthier_py.emulator.launches.ready import LoadedLaunch
 from luthier_py.emulator.memory.device_memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.native.clocks import ExecutedInstructions
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.text import ObjectText
-from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
 from luthier_py.isa import Target
-from luthier_py.loader import CodeObject, KernelRecord, RelocationKind, SegmentFlag
-from luthier_py.runtime.device import Buffer, KernelHandle
 
 KEPT_LAUNCHES = 128
 KEPT_BYTES = 1 << 28  # of their work-groups; address space, as far as waves use no more of it

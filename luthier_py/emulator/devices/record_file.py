@@ -20,12 +20,12 @@ from typing import Any, cast
 import msgpack
 import zstandard
 
+from luthier_py.base.errors import Malformed, Unsupported
+from luthier_py.base.storage import read_regular, write_file
+from luthier_py.binary.loader.limits import LIMIT, RATIO, SMALL_BYTES, compute_unpacked_limit
 from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
-from luthier_py.errors import Malformed, Unsupported
-from luthier_py.loader.limits import LIMIT, RATIO, SMALL_BYTES, compute_unpacked_limit
-from luthier_py.storage import read_regular, write_file
 
 MAGIC, VERSION = b"LREC", 1
 MOST_BYTES = 1 << 31

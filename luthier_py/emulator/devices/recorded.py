@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from luthier_py.base.errors import Location, Unsupported
+from luthier_py.binary.loader import KernelRecord
 from luthier_py.emulator.devices.device import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.interface.device import Dim3, KernelHandle
 from luthier_py.emulator.launches.ready import LoadedLaunch
 from luthier_py.emulator.memory.device_memory import Allocation, read_bytes
 from luthier_py.emulator.memory.touched import PAGE_BYTES, TouchedPage
-from luthier_py.errors import Location, Unsupported
-from luthier_py.loader import KernelRecord
-from luthier_py.runtime.device import Dim3, KernelHandle
 
 HOSTCALLS = "hidden_hostcall_buffer"
 

@@ -15,6 +15,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 
+from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
+from luthier_py.binary.loader import KernelDescriptor, KernelRecord
+from luthier_py.binary.loader.descriptor import DESCRIPTOR_BYTES
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.launches.dispatch import RunningLaunch
 from luthier_py.emulator.launches.faults import illegal_instruction
@@ -34,10 +37,7 @@ from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMe
 from luthier_py.emulator.waves.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
 from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.shape import Shape, shape_of_packet
-from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
-from luthier_py.isa.target import Target
-from luthier_py.loader import KernelDescriptor, KernelRecord
-from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
+from luthier_py.isa.model.target import Target
 
 KEPT_SHAPES = 256
 KEPT_LAUNCHES, KEPT_BYTES = 64, 1 << 28

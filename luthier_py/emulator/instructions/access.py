@@ -15,8 +15,8 @@ from luthier_py.emulator.native.lane_moves import ELEMENTS
 from luthier_py.emulator.options.checks import ACCESS_KINDS, MISTAKES, AccessTrait, AccessUse
 from luthier_py.emulator.options.settings import FIRST_SITE, Style, number_of
 from luthier_py.emulator.records.layout import SITE_BYTES, VECTOR_ROWS, WAVE, ZERO_ROW, SurfaceRefusal
-from luthier_py.isa.coherence import is_coherent
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.properties.coherence import is_coherent
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 
 _USES = {"load": AccessUse.READS, "store": AccessUse.WRITES, "atomic": AccessUse.MODIFIES}

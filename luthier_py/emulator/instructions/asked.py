@@ -5,11 +5,11 @@ In: an instruction. Out: IR of the value. Invariant: who looks at a clock is not
 
 from __future__ import annotations
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.clocks import NANOSECONDS_OF_WALL_CYCLE
 from luthier_py.emulator.records.layout import GROUP, wave_stride
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics.algebra import U32, U64, Value
 from luthier_py.isa.semantics.control import AnsweredMessage
 

@@ -22,9 +22,9 @@ from luthier_py.emulator.records.layout import (
     NAMED_BARRIER_BYTES,
     WORKER,
 )
-from luthier_py.isa.barriers import TRAP
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import M0
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.registers import M0
+from luthier_py.isa.properties.barriers import TRAP
 from luthier_py.isa.semantics.algebra import U32, U64, Value, select
 from luthier_py.isa.semantics.control import Action
 

@@ -18,8 +18,8 @@ from luthier_py.emulator.instructions.surfaces import SurfaceElement, convert, f
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.isa.element_formats import UNBOUND
-from luthier_py.isa.instruction import Inst, OperandKind
+from luthier_py.isa.encoding.instruction import Inst, OperandKind
+from luthier_py.isa.model.element_formats import UNBOUND
 from luthier_py.isa.semantics.algebra import U32, U64, Kind, Prim, Type, Value, maximum, minimum, select
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.memory import ScalarLoad

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from luthier_py.base.errors import Unsupported
+from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.instructions import barriers
 from luthier_py.emulator.instructions.access import AccessCode
 from luthier_py.emulator.instructions.asked import answer, wall_clock, wave_number
@@ -20,14 +22,12 @@ from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
 from luthier_py.emulator.reading.discover import interrupts, traps
 from luthier_py.emulator.records.budgets import OWN_STEP
 from luthier_py.emulator.records.layout import Fault, Status
-from luthier_py.errors import Unsupported
-from luthier_py.isa.barriers import GROUPS, barrier_number
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import EXEC, VCC
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.registers import EXEC, VCC
+from luthier_py.isa.properties.barriers import GROUPS, barrier_number
+from luthier_py.isa.properties.wave_registers import gives_back_vectors
 from luthier_py.isa.semantics.algebra import BOOL, U64, Value
 from luthier_py.isa.semantics.control import Action, Branch
-from luthier_py.isa.wave_registers import gives_back_vectors
-from luthier_py.loader.origins import Origins
 
 
 def block_label(start: int, mode: int) -> str:

@@ -11,8 +11,8 @@ from luthier_py.emulator.instructions.operands import OP_SEL, field, read_scalar
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_ROW
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.isa.instruction import Inst, Operand
-from luthier_py.isa.registers import RegFile
+from luthier_py.isa.encoding.instruction import Inst, Operand
+from luthier_py.isa.model.registers import RegFile
 from luthier_py.isa.semantics.algebra import U32, U64, Prim, Value, ctz, select
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import CrossLane

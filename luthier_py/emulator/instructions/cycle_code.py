@@ -13,15 +13,15 @@ import re
 
 from luthier_py.emulator.records.layout import TIME, TIME_COUNTERS, TIME_PATTERNS, WAVE
 from luthier_py.emulator.vector_regions.emitter import Emitter
-from luthier_py.isa.costs import cost_of
-from luthier_py.isa.cycles import Pipe, Work, cycle_model
-from luthier_py.isa.instruction import Counter, Inst
-from luthier_py.isa.issue import IssueOrder
-from luthier_py.isa.lds_banks import Way, bank_model, lds_access
+from luthier_py.isa.encoding.instruction import Counter, Inst
+from luthier_py.isa.encoding.waitcnt import waits_for
+from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
-from luthier_py.isa.target import Target
-from luthier_py.isa.waitcnt import waits_for
+from luthier_py.isa.timing.costs import cost_of
+from luthier_py.isa.timing.cycles import Pipe, Work, cycle_model
+from luthier_py.isa.timing.issue import IssueOrder
+from luthier_py.isa.timing.lds_banks import Way, bank_model, lds_access
 
 _BITS = re.compile(r"(\d+)[a-z]*$")  # of an element, at the end of an operation's name
 _ARRIVES = (Action.BARRIER, Action.BARRIER_SIGNAL)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import STRIP, TEMPORARY_ROW
 from luthier_py.emulator.vector_regions.lane_strip import FULL, LaneStrip
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.encoding.instruction import Inst, OpFlag
 from luthier_py.isa.semantics.algebra import BOOL, U32, Prim, Value, select
 
 _ALL = 0xF

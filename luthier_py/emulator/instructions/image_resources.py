@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics.algebra import U64, Value, select
-from luthier_py.isa.target import Target
 
 _LINEAR_OF_GCN3 = 8
 

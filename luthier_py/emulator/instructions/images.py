@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.image_resources import ImageResource, PictureType, image_resource
 from luthier_py.emulator.instructions.loads import Addresses
@@ -20,10 +21,9 @@ from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.elements import REFUSED
 from luthier_py.emulator.records.layout import AGPR_ROW, TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.errors import Unsupported
-from luthier_py.isa.element_formats import UNBOUND
-from luthier_py.isa.images import DIMENSIONS
-from luthier_py.isa.instruction import Inst, OperandKind
+from luthier_py.isa.encoding.images import DIMENSIONS
+from luthier_py.isa.encoding.instruction import Inst, OperandKind
+from luthier_py.isa.model.element_formats import UNBOUND
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Kind, Type, Value, select
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.isa.semantics.images import ImageAtomic, ImageMove, ImageQuery

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.operands import read_scalar, register
 from luthier_py.emulator.instructions.routes import INDEX_ROLES, collect_written_operands
 from luthier_py.emulator.instructions.wave_code import Index, WaveCode
 from luthier_py.emulator.records.layout import TEMPORARY_ROW
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Access, Inst, Operand
-from luthier_py.isa.registers import M0, RegFile, vgpr
+from luthier_py.isa.encoding.instruction import Access, Inst, Operand
+from luthier_py.isa.model.registers import M0, RegFile, vgpr
 from luthier_py.isa.semantics.algebra import U32, U64, Value
 from luthier_py.isa.semantics.control import Indexing
 

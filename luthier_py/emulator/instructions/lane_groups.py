@@ -11,7 +11,7 @@ from luthier_py.emulator.instructions.crosslane import permute_backward
 from luthier_py.emulator.instructions.operands import read_scalar, register, row_of
 from luthier_py.emulator.records.layout import TEMPORARY_MASKS, TEMPORARY_ROW, SurfaceRefusal
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics.algebra import U32, U64, Prim, Value, select
 from luthier_py.isa.semantics.crossings import GatherInGroup
 

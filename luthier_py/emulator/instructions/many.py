@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.operands import Raw, field, row_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import STRIP, TEMPORARY_ROW
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.emulator.vector_regions.rounding import Arithmetic
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, Operand
-from luthier_py.isa.registers import RegFile
+from luthier_py.isa.encoding.instruction import Inst, Operand
+from luthier_py.isa.model.registers import RegFile
 from luthier_py.isa.semantics.algebra import U32, Value, lane_of
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
 

@@ -7,14 +7,14 @@ that of RDNA 3 (7.9) does not speak of it. On MI200 those of f16 and bf16 take a
 
 from __future__ import annotations
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.operands import field, read_scalar, row_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.matrix_function import Arguments, MatrixOptions, function_name
 from luthier_py.emulator.records.layout import TEMPORARY_ROW
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.lost_denormals import loses_products
-from luthier_py.isa.registers import RegFile
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.registers import RegFile
+from luthier_py.isa.properties.lost_denormals import loses_products
 from luthier_py.isa.semantics.algebra import U32
 from luthier_py.isa.semantics.matrix import BroadcastMatrix, Matrix, MatrixLayout, MixedMatrix, SparseMatrix
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.buffers import emit_formatted_buffer, vector_buffer
 from luthier_py.emulator.instructions.crosslane import read_first_row, transpose
@@ -19,10 +20,9 @@ from luthier_py.emulator.instructions.surfaces import beside_lanes, pass_to_lds
 from luthier_py.emulator.instructions.transfers import block, broadcast, copy
 from luthier_py.emulator.records.layout import PROPAGATION_ROW, SCALED_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.errors import Unsupported
-from luthier_py.isa.accesses import scales_offset
-from luthier_py.isa.instruction import Inst, Operand, OpFlag, Space
-from luthier_py.isa.registers import M0
+from luthier_py.isa.encoding.instruction import Inst, Operand, OpFlag, Space
+from luthier_py.isa.model.registers import M0
+from luthier_py.isa.properties.accesses import scales_offset
 from luthier_py.isa.semantics.algebra import F32, I32, I64, U32, U64, Prim, Type, popcount
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore

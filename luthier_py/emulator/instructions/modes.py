@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from luthier_py.base.errors import Location, Unsupported
 from luthier_py.emulator.reading.discover import CodeBlock
 from luthier_py.emulator.vector_regions.rounding import Arithmetic, Rounding
-from luthier_py.errors import Location, Unsupported
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.encoding.instruction import Inst, OpFlag
+from luthier_py.isa.model.target import Target
+from luthier_py.isa.properties.vector_modes import compute_written_bank_bits
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import F16, F32, F64, Type
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 from luthier_py.isa.semantics.meaning import Lanes, Scalar
 from luthier_py.isa.semantics.refusals import WhyRefused
-from luthier_py.isa.target import Target
-from luthier_py.isa.vector_modes import compute_written_bank_bits
 
 _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]

@@ -9,12 +9,12 @@ Invariant: scalar operands are read when the instruction is put off, vector ones
 
 from __future__ import annotations
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.dpp import Dpp
 from luthier_py.emulator.instructions.wave_code import OperandContext
 from luthier_py.emulator.records.layout import AGPR_ROW
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import (
+from luthier_py.isa.encoding.instruction import (
     SRC_EXECZ,
     SRC_NULL,
     SRC_SCC,
@@ -25,9 +25,8 @@ from luthier_py.isa.instruction import (
     OperandKind,
     OpFlag,
 )
-from luthier_py.isa.operand_parts import constant_of
-from luthier_py.isa.operands import SCRATCH_BASE
-from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
+from luthier_py.isa.encoding.operands import SCRATCH_BASE
+from luthier_py.isa.model.registers import EXEC, VCC, Reg, RegFile
 from luthier_py.isa.semantics.algebra import (
     F16,
     F32,
@@ -47,6 +46,7 @@ from luthier_py.isa.semantics.algebra import (
 )
 from luthier_py.isa.semantics.floats import flush_denormals, quiet
 from luthier_py.isa.semantics.meaning import Lanes, SignaturePart
+from luthier_py.isa.semantics.operand_parts import constant_of
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).
 NEG, ABS, OP_SEL, OP_SEL_HI, SEXT = 1, 2, 4, 8, 16

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
+from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Value, minimum, select
-from luthier_py.isa.target import Target
 
 ADD_TID = 1 << 23
 _STRIDE_FACTORS = 0x20080401  # of stride scales 0 to 3, a byte each

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from luthier_py.isa.instruction import Access, Inst, Operand, OpFlag
-from luthier_py.isa.registers import M0, RegFile, RegSet
+from luthier_py.isa.encoding.instruction import Access, Inst, Operand, OpFlag
+from luthier_py.isa.model.registers import M0, RegFile, RegSet
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane, Indexing

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.modes import Mode, hardware_register, mode_after
 from luthier_py.emulator.instructions.operands import (
     ABS,
@@ -20,14 +21,13 @@ from luthier_py.emulator.instructions.operands import (
 )
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.vector_regions.rounding import Arithmetic
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, Operand
-from luthier_py.isa.registers import EXEC, M0, MODE, SCRATCH_BASE
+from luthier_py.isa.encoding.instruction import FLAT_SCR_LO, Inst, Operand
+from luthier_py.isa.model.registers import EXEC, M0, MODE, SCRATCH_BASE
+from luthier_py.isa.properties.vector_modes import BANKS
 from luthier_py.isa.semantics.algebra import U32, U64, Kind, Type, Value
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.meaning import Scalar, SignaturePart
-from luthier_py.isa.vector_modes import BANKS
 
 
 def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:

@@ -12,8 +12,8 @@ from luthier_py.emulator.instructions.buffers import scalar_buffer_load, scalar_
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, present, read_scalar, register
 from luthier_py.emulator.records.layout import PROPAGATION_ROW, TEMPORARY_ROW, ZERO_ROW
-from luthier_py.isa.accesses import scales_offset
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.encoding.instruction import Inst, OpFlag
+from luthier_py.isa.properties.accesses import scales_offset
 from luthier_py.isa.semantics.algebra import U32, U64, Value
 from luthier_py.isa.semantics.memory import Atomic, Modify, ScalarAtomic, ScalarLoad, ScalarStore
 

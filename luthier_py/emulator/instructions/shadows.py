@@ -21,14 +21,14 @@ from luthier_py.emulator.instructions.writers import WRITERS
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.records.layout import GIVEN_SHADOWS, ROUTED_SHADOWS, WRITTEN_LANES
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.isa.float_results import FloatFormat
-from luthier_py.isa.instruction import Inst, OperandKind, OpFlag
-from luthier_py.isa.lost_denormals import find_flushed_denormals
-from luthier_py.isa.operand_parts import constant_of
-from luthier_py.isa.registers import Reg, vgpr
+from luthier_py.isa.encoding.instruction import Inst, OperandKind, OpFlag
+from luthier_py.isa.model.registers import Reg, vgpr
+from luthier_py.isa.properties.float_results import FloatFormat
+from luthier_py.isa.properties.lost_denormals import find_flushed_denormals
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import F16, F32, U32, select
 from luthier_py.isa.semantics.control import CrossLane
+from luthier_py.isa.semantics.operand_parts import constant_of
 
 _TYPES = {FloatFormat.F16: F16, FloatFormat.F32: F32}
 

@@ -24,11 +24,13 @@ from luthier_py.emulator.instructions.routes import (
     relative_operands,
 )
 from luthier_py.emulator.records.layout import AGPR_ROW
-from luthier_py.isa.barriers import GROUPS, barrier_number
-from luthier_py.isa.coherence import acquires
-from luthier_py.isa.instruction import Access, Counter, Inst, Operand, OpFlag, Space, find_unnamed_addresses
-from luthier_py.isa.merging import merges
-from luthier_py.isa.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr
+from luthier_py.isa.encoding.instruction import Access, Counter, Inst, Operand, OpFlag, Space, find_unnamed_addresses
+from luthier_py.isa.encoding.waitcnt import waits_for
+from luthier_py.isa.model.registers import AGPR_SHIFT, EXEC, MODE, SCC, VGPR_SHIFT, RegFile, RegSet, agpr, sgpr, vgpr
+from luthier_py.isa.model.target import Target
+from luthier_py.isa.properties.barriers import GROUPS, barrier_number
+from luthier_py.isa.properties.coherence import acquires
+from luthier_py.isa.properties.merging import merges
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
@@ -38,8 +40,6 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Scalar, Variants
 from luthier_py.isa.semantics.readers.dwords import dependents
 from luthier_py.isa.semantics.readers.lane_bits import assignments
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
-from luthier_py.isa.target import Target
-from luthier_py.isa.waitcnt import waits_for
 
 _COUNTERS = (Counter.VM, Counter.LGKM, Counter.VS, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC)
 """By number. Of others nothing is read here: exports, and replays after page faults."""

@@ -14,9 +14,9 @@ from luthier_py.emulator.instructions.operands import field, register, row_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.elements import REFUSED
 from luthier_py.emulator.records.layout import PROPAGATION_ROW
-from luthier_py.isa.element_formats import decode_typed_format
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import M0
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.element_formats import decode_typed_format
+from luthier_py.isa.model.registers import M0
 from luthier_py.isa.semantics.algebra import U32, U64, Value
 from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 

@@ -13,8 +13,8 @@ from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, register, row_of
 from luthier_py.emulator.records.layout import PROPAGATION_ROW, TEMPORARY_ROW, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import M0
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.registers import M0
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Kind, Type, Value, select
 from luthier_py.isa.semantics.transfers import BLOCK, DATA_TYPES, BlockTransfer, LdsCopy
 

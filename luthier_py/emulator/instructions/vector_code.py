@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.dpp import Dpp
 from luthier_py.emulator.instructions.indexing import (
     index_of,
@@ -31,10 +32,9 @@ from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.vector_regions.forms import ItemForm, form_of
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.emulator.vector_regions.rounding import Arithmetic
-from luthier_py.errors import Unsupported
-from luthier_py.isa.dual import halves
-from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
-from luthier_py.isa.registers import EXEC, M0, VCC
+from luthier_py.isa.encoding.dual import halves
+from luthier_py.isa.encoding.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
+from luthier_py.isa.model.registers import EXEC, M0, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
 from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.meaning import Compute, Dual, Lanes, Scalar, SignaturePart, Situation, Variants

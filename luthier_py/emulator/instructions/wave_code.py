@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.instructions.cycle_code import CycleCode
 from luthier_py.emulator.instructions.modes import Mode
 from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
@@ -20,10 +21,9 @@ from luthier_py.emulator.vector_regions.forms import ItemForm
 from luthier_py.emulator.vector_regions.lane_strip import StripWrite
 from luthier_py.emulator.vector_regions.region import Afterwards, VectorRegion
 from luthier_py.emulator.vector_regions.scalars import Scalars
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import EXEC
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.registers import EXEC
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
-from luthier_py.loader.origins import Origins
 
 
 @dataclass(frozen=True, slots=True)

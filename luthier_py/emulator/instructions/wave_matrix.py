@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import struct
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.matrix import SCALE_ROW, call, scale, vector_place
 from luthier_py.emulator.instructions.operands import NEG, NEG_HI, OP_SEL, field
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.matrix_function import Arguments, MatrixOptions, in_halves
-from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics.matrix import BITS
 from luthier_py.isa.semantics.wave_matrices import GROUP, WaveMatrix, WaveMixedMatrix, WaveTile
 

@@ -20,7 +20,7 @@ from luthier_py.emulator.instructions.scalar_code import scalar
 from luthier_py.emulator.instructions.vector_code import dual, lanes, relative_move
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.instructions.wave_matrix import wave_matrix, wave_mixed
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane, Indexing
 from luthier_py.isa.semantics.crossings import GatherInGroup, GatherInRow, RelativeMove

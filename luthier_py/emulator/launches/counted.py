@@ -15,7 +15,7 @@ from luthier_py.emulator.options.settings import CounterKind
 from luthier_py.emulator.waves.cycle_account import LaunchCycles
 from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 
 
 def launch_profile(shape: Shape, codes: Sequence[HostedCode], workers: Sequence[Mapping[HostedCode, memoryview]],

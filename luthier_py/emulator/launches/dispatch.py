@@ -16,6 +16,8 @@ from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
+from luthier_py.base.errors import DeviceError, Location, Malformed, TimeLimit
+from luthier_py.base.names import is_region
 from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.launches.blocked_waves import describe_wait_states, waits_for_itself
 from luthier_py.emulator.launches.counted import launch_profile
@@ -39,8 +41,6 @@ from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.residency import of_device
 from luthier_py.emulator.waves.shape import Shape
 from luthier_py.emulator.waves.slot import ResidentGroup, Standing
-from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
-from luthier_py.names import is_region
 
 _OWN_FAULT = ": lanes of a wave wait for lanes of the same wave, which do not go on before them"
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed, how_many
+from luthier_py.binary.loader import KernelRecord
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.code.code_place import code_place
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes
 from luthier_py.emulator.records.layout import Fault, SurfaceRefusal
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed, how_many
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.encoding.instruction import Inst, OpFlag
+from luthier_py.isa.properties.vector_modes import BANKS
 from luthier_py.isa.semantics.refusals import WhyRefused
-from luthier_py.isa.vector_modes import BANKS
-from luthier_py.loader import KernelRecord
 
 _KINDS = {
     Fault.ADDRESS: FaultKind.BAD_ADDRESS, Fault.MISALIGNED: FaultKind.MISALIGNED, Fault.READ_ONLY: FaultKind.READ_ONLY,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from luthier_py.emulator.code.code import HostedCode
-from luthier_py.isa.instruction import OpFlag
-from luthier_py.isa.registers import EXEC
+from luthier_py.isa.encoding.instruction import OpFlag
+from luthier_py.isa.model.registers import EXEC
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch
 

@@ -37,7 +37,7 @@ from luthier_py.emulator.waves.launch import (
 from luthier_py.emulator.waves.segments import LaunchSegments, apertures
 from luthier_py.emulator.waves.shape import Shape
 from luthier_py.emulator.waves.slot import ResidentGroup
-from luthier_py.isa.target import Target
+from luthier_py.isa.model.target import Target
 
 if TYPE_CHECKING:
     from luthier_py.emulator.waves.profile import LaunchProfile

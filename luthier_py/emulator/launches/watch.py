@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.base.errors import DeviceError, Location
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.code.code_place import code_place
 from luthier_py.emulator.instructions.steps import register_name
@@ -26,7 +27,6 @@ from luthier_py.emulator.watching.watching_library import MOST_BYTES, MOST_PAGES
 from luthier_py.emulator.waves.cycle_account import LaunchCycles
 from luthier_py.emulator.waves.launch import group_id_places, id_rows
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.errors import DeviceError, Location
 
 _COLUMNS = ("kind", "detail", "pc", "other_pc", "group", "wave", "lane", "other_group", "other_wave", "other_lane",
             "address", "size", "count", "lanes")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from luthier_py.errors import DeviceError
+from luthier_py.base.errors import DeviceError
 
 _NORESERVE, _FIXED_NOREPLACE = getattr(mmap, "MAP_NORESERVE", 0x4000), 0x100000
 _FAILED = (1 << 64) - 1

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from luthier_py.base.errors import DeviceError, Invalid, how_many
 from luthier_py.emulator.memory.allocations import AllocationTable
 from luthier_py.emulator.memory.space import FreeSpace
 from luthier_py.emulator.records.layout import FINE, WRITABLE
-from luthier_py.errors import DeviceError, Invalid, how_many
 
 ALIGNMENT = 256
 GAP = 256

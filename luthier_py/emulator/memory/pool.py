@@ -10,7 +10,7 @@ import ctypes
 import mmap
 import threading
 
-from luthier_py.errors import DeviceError
+from luthier_py.base.errors import DeviceError
 
 MAX_IDLE_BYTES = 1 << 28
 

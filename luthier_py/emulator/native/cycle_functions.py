@@ -3,8 +3,8 @@
 In: the name of a support function, ``luthier_time_...``. Out: its LLVM IR.
 
     banks    (wave, mask, base, addresses, parities, bits of groups, banks, dwords, atomic, number of a pattern)
-             -> cycles (isa/lds_banks): one at least of each group; addresses that are all as far apart as before take
-             as long
+             -> cycles (isa/timing/lds_banks): one at least of each group; addresses that are all as far apart as before
+             take as long
     lines    (wave, mask, base, addresses, far, bytes, line bytes, bytes in a cycle, least) -> cycles
     issue    (wave, offset, own, shared, latency, field free, field busy, first, counters): an access begins
     wait     (wave, counter, count) -> the cycle in which at most ``count`` accesses are not yet there; 0 where none was

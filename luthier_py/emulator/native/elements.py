@@ -19,7 +19,7 @@ from luthier_py.emulator.native.resolve import WRITES
 from luthier_py.emulator.records.layout import SurfaceRefusal
 from luthier_py.emulator.records.template import expand
 from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
-from luthier_py.isa.element_formats import NUMBERS_BIT, NumberFormat, resource_formats
+from luthier_py.isa.model.element_formats import NUMBERS_BIT, NumberFormat, resource_formats
 from luthier_py.isa.semantics.algebra import BOOL, U32, U128, Value, select
 from luthier_py.isa.semantics.elements import LARGEST_INTEGER, decode_field, encode_field, fits, one
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Flag, IntEnum, IntFlag, auto
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
 
 
 class Checks(Flag):

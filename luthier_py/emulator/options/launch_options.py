@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from luthier_py.emulator.options.checks import MISTAKES, Checks
+from luthier_py.emulator.options.clock_kind import ClockKind
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.options.settings import Settings
-from luthier_py.runtime.clock_kind import ClockKind
-from luthier_py.runtime.time_limit import check_time_limit
+from luthier_py.emulator.options.time_limit import check_time_limit
 
 
 @dataclass(frozen=True, slots=True)

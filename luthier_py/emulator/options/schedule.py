@@ -10,7 +10,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
 
 _STRIPS = (1, 2, 4, 8, 16, 64)
 """Turns of one work-group before another may get some."""

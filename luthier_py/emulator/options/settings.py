@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from luthier_py.emulator.options.checks import Checks
-from luthier_py.isa.target import Target
+from luthier_py.isa.model.target import Target
 
 
 class CounterKind(Enum):

@@ -7,9 +7,9 @@ application's.
 
 from __future__ import annotations
 
-from luthier_py.storage import sources
+from luthier_py.base.storage import sources
 
-ROOMS = ("emulator", "errors", "isa", "llvm", "loader/origins")
+ROOMS = ("base/errors", "base/llvm", "binary/loader/origins", "emulator", "isa")
 
 
 def translator() -> str:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from luthier_py.errors import Malformed
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.base.errors import Malformed
+from luthier_py.isa.encoding.instruction import Inst, OpFlag
+from luthier_py.isa.model.target import Target
+from luthier_py.isa.properties.wave_registers import gives_back_vectors
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import DEBUG_TRAP, INTERRUPT_MESSAGE, Action
-from luthier_py.isa.target import Target
-from luthier_py.isa.wave_registers import gives_back_vectors
 
 _ENDS = (
     Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_ISFIRST, Action.BARRIER_WAIT,

@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 
 from luthier_py.emulator.reading.discover import CodeBlock, followers, inside_out
 from luthier_py.emulator.records.layout import AGPR_ROW, EVERYTHING, NAMED_SCALARS
-from luthier_py.isa.instruction import Inst, OpFlag
-from luthier_py.isa.registers import EXEC
+from luthier_py.isa.encoding.instruction import Inst, OpFlag
+from luthier_py.isa.model.registers import EXEC
 
 # Their lanes may see what others have that are not active, or that do not exist.
 _OTHER_LANES = (OpFlag.IGNORES_EXEC | OpFlag.READS_OTHER_LANES | OpFlag.READS_FIRST_LANE | OpFlag.DPP | OpFlag.MATRIX)

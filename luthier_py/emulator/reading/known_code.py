@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 
 MOST_BYTES = 24
 """Of an instruction, on every target, and more."""

@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 
 from luthier_py.emulator.reading.discover import CodeBlock, followers, inside_out
 from luthier_py.emulator.records.layout import AGPR_ROW, EVERYTHING
-from luthier_py.isa.instruction import Inst, OpFlag
-from luthier_py.isa.registers import EXEC
+from luthier_py.isa.encoding.instruction import Inst, OpFlag
+from luthier_py.isa.model.registers import EXEC
 
 
 def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.reading.discover import CodeBlock
-from luthier_py.isa.instruction import OpFlag
+from luthier_py.isa.encoding.instruction import OpFlag
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Indexing
-from luthier_py.llvm import Effort
 
 _NOTICED = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.WAIT | OpFlag.BARRIER
 

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from luthier_py.binary.loader import CodeObject
+from luthier_py.binary.loader.elf import Elf
+from luthier_py.binary.loader.origins import HERE, Origins, read_origins
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.emulator.reading.known_code import MOST_BYTES
-from luthier_py.isa.target import Target
-from luthier_py.loader import CodeObject
-from luthier_py.loader.elf import Elf
-from luthier_py.loader.origins import HERE, Origins, read_origins
+from luthier_py.isa.model.target import Target
 
 if TYPE_CHECKING:
-    from luthier_py.analysis.frames import Frames
-    from luthier_py.analysis.lines import SourceLine
+    from luthier_py.program.analysis.frames import Frames
+    from luthier_py.program.analysis.lines import SourceLine
 
 CLOSE = 4096  # bytes between functions that are cheaper to compare than another run
 
@@ -86,7 +86,7 @@ class ImageText:
 
     @cached_property
     def _frames(self) -> Frames:
-        from luthier_py.analysis.frames import frames_of  # takes a while to import, and few ask
+        from luthier_py.program.analysis.frames import frames_of  # takes a while to import, and few ask
 
         return frames_of(self._elf.data)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from luthier_py.isa.instruction import Counter
-from luthier_py.isa.registers import EXEC, MODE, SCC
+from luthier_py.isa.encoding.instruction import Counter
+from luthier_py.isa.model.registers import EXEC, MODE, SCC
 
 STRIP = 16
 """Lanes that generated code handles at once: a DPP row, two AVX2 registers of dwords."""

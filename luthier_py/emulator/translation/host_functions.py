@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from luthier_py.base.llvm import Effort
+from luthier_py.base.storage import cache_key
+from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.instructions.modes import modes, sets_from_register
 from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
 from luthier_py.emulator.options.translator import translator
@@ -16,12 +19,9 @@ from luthier_py.emulator.reading.discover import CodeBlock, without_vectors
 from luthier_py.emulator.reading.liveness import live_rows
 from luthier_py.emulator.reading.parts import cut, effort, parts
 from luthier_py.emulator.translation.translate import Translator
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Switch
-from luthier_py.llvm import Effort
-from luthier_py.loader.origins import Origins
-from luthier_py.storage import cache_key
 
 
 @dataclass(frozen=True, slots=True)

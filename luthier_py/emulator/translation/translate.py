@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from luthier_py.base.errors import Location, Unsupported
+from luthier_py.binary.loader.origins import Origins, number_of_own
 from luthier_py.emulator.instructions.control_code import ControlCode, act, block_label, branch
 from luthier_py.emulator.instructions.modes import REPLAYS, sets_from_register
 from luthier_py.emulator.instructions.operands import read_scalar
@@ -31,16 +33,14 @@ from luthier_py.emulator.options.settings import (
 )
 from luthier_py.emulator.reading.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.records.layout import SITE_BYTES, WAVE, WORKER, Fault, Status
-from luthier_py.errors import Location, Unsupported
-from luthier_py.isa.instruction import Inst, OpFlag, Space
-from luthier_py.isa.operands import SCRATCH_BASE
-from luthier_py.isa.registers import EXEC, MODE
+from luthier_py.isa.encoding.instruction import Inst, OpFlag, Space
+from luthier_py.isa.encoding.operands import SCRATCH_BASE
+from luthier_py.isa.model.registers import EXEC, MODE
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.control import Action, Branch, Switch
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.refusals import refusal
-from luthier_py.loader.origins import Origins, number_of_own
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_ISFIRST, Action.BARRIER_WAIT,

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from luthier_py.base.errors import Malformed
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.options.settings import CounterKind
-from luthier_py.errors import Malformed
-from luthier_py.llvm import Effort
 
 _NAME = re.compile(r"\w{1,64}")
 

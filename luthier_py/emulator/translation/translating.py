@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.first_reads import rows_read_first, scalars_named
 from luthier_py.emulator.translation.host_functions import DividedFunction, HostFunction
 from luthier_py.emulator.translation.translated import CodeRun, HostPart, Translation
-from luthier_py.isa.instruction import Inst
-from luthier_py.loader.origins import Origins
+from luthier_py.isa.encoding.instruction import Inst
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
 from luthier_py.emulator.records.layout import AGPR_ROW
-from luthier_py.isa.instruction import Inst, OperandKind, OpInfo
-from luthier_py.isa.registers import RegFile
+from luthier_py.isa.encoding.instruction import Inst, OperandKind, OpInfo
+from luthier_py.isa.model.registers import RegFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from luthier_py.emulator.records.layout import sgpr_offset
 from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
-from luthier_py.isa.registers import SCC
+from luthier_py.isa.model.registers import SCC
 from luthier_py.isa.semantics.algebra import U32, U64, Type, Value
 
 KnownScalar = tuple[dict[int, Value], dict[int, Value], Value | None, set[int]]

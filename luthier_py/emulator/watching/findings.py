@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from luthier_py.base.errors import describe_inlining, how_many
 from luthier_py.emulator.options.checks import (
     BLOCK_FREE,
     BLOCK_LEFT,
@@ -20,7 +21,6 @@ from luthier_py.emulator.options.checks import (
     Race,
     UndefinedUse,
 )
-from luthier_py.errors import describe_inlining, how_many
 
 if TYPE_CHECKING:
     from luthier_py.emulator.waves.cycle_account import LaunchCycles
@@ -127,7 +127,7 @@ def describe_finding(row: FindingRow, register: Callable[[int], str], nearest: C
     if kind is FindingKind.ALIGNMENT:
         return f"address 0x{row['address']:x} in {_space(row)} is no multiple of {detail}"
     if kind is FindingKind.HARDWARE and detail:
-        from luthier_py.isa.float_results import FloatFormat  # costs a warm start what nobody needs
+        from luthier_py.isa.properties.float_results import FloatFormat  # costs a warm start what nobody needs
 
         denormal = f"0x{row['address']:x}, a denormal of {list(FloatFormat)[detail - 1].name.lower()}"
         return f"{denormal}, counts as zero in this instruction on this GPU, and not on others"

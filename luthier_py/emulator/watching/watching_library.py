@@ -10,6 +10,7 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
+from luthier_py.base.c_libraries import build, compile_sources, link_library
 from luthier_py.emulator.instructions.routes import RelativeBits
 from luthier_py.emulator.instructions.steps import (
     CONSTANT,
@@ -48,9 +49,8 @@ from luthier_py.emulator.records.layout import (
     WRITABLE,
     WRITTEN_LANES,
 )
-from luthier_py.isa.float_results import FloatFormat
-from luthier_py.isa.registers import EXEC, M0, SCC, TTMP0
-from luthier_py.runtime.native.build import build, compile_sources, link_library
+from luthier_py.isa.model.registers import EXEC, M0, SCC, TTMP0
+from luthier_py.isa.properties.float_results import FloatFormat
 
 _SOURCES = Path(__file__).parent
 _LIBRARY = "libwatching.so"

@@ -35,7 +35,7 @@ from luthier_py.emulator.records.words import Words, address_of
 from luthier_py.emulator.waves.launch import image_stride
 from luthier_py.emulator.waves.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.isa.cycles import Pipe
+from luthier_py.isa.timing.cycles import Pipe
 
 Cycles: TypeAlias = NDArray[np.int64]
 _TAKEN = np.iinfo(np.int64).max

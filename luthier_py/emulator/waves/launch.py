@@ -11,6 +11,10 @@ import struct
 from array import array
 from dataclasses import dataclass
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import KernelDescriptor
+from luthier_py.binary.loader.initial import user_sgpr_count
+from luthier_py.emulator.interface.device import Dim3
 from luthier_py.emulator.records.layout import (
     AGPR_ROW,
     COPIED_BYTES,
@@ -24,12 +28,8 @@ from luthier_py.emulator.records.layout import (
 )
 from luthier_py.emulator.records.words import Words, zero_words
 from luthier_py.emulator.waves.shape import Shape, with_shape
-from luthier_py.errors import Invalid
-from luthier_py.isa.registers import EXEC, MODE, TTMP0
-from luthier_py.isa.target import Target
-from luthier_py.loader import KernelDescriptor
-from luthier_py.loader.initial import user_sgpr_count
-from luthier_py.runtime.device import Dim3
+from luthier_py.isa.model.registers import EXEC, MODE, TTMP0
+from luthier_py.isa.model.target import Target
 
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host address
 _GLOBAL_SCRATCH_BASE = 1 << 58

@@ -11,8 +11,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from luthier_py.emulator.interface.device import Dim3
 from luthier_py.emulator.memory.device_memory import read_bytes
-from luthier_py.runtime.device import Dim3
 
 PACKET_BYTES = 64
 QUEUE_BYTES = 256

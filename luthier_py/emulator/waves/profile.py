@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from luthier_py.emulator.waves.cycle_account import LaunchCycles
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 
 
 @dataclass(frozen=True, slots=True)

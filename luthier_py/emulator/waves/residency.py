@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.emulator.waves.shape import Shape, with_shape
-from luthier_py.errors import Invalid
-from luthier_py.isa.target import Target
-from luthier_py.loader import KernelDescriptor
+from luthier_py.isa.model.target import Target
 
 COMPUTE_UNITS = 16
 """Of every emulated device."""

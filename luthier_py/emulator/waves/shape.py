@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from luthier_py.base.errors import Invalid, Unsupported
+from luthier_py.binary.loader import KernelRecord
+from luthier_py.binary.loader.initial import start_of
+from luthier_py.binary.loader.origins import original_name
+from luthier_py.emulator.interface.device import Dim3
 from luthier_py.emulator.waves.packet import DispatchPacket
-from luthier_py.errors import Invalid, Unsupported
-from luthier_py.isa.target import Target
-from luthier_py.loader import KernelRecord
-from luthier_py.loader.initial import start_of
-from luthier_py.loader.origins import original_name
-from luthier_py.runtime.device import Dim3
+from luthier_py.isa.model.target import Target
 
 MAX_ITEMS = (1 << 32) - 1  # along x, y or z
 MAX_GROUPS = 1 << 63

@@ -27,7 +27,7 @@ from luthier_py.emulator.records.layout import (
 from luthier_py.emulator.records.words import address_of
 from luthier_py.emulator.waves.launch import LaunchMemory, Residence, image_stride, record, wave_images
 from luthier_py.emulator.waves.shape import Shape
-from luthier_py.isa.registers import EXEC
+from luthier_py.isa.model.registers import EXEC
 
 _LINE = 64
 _WORD = struct.Struct("<Q")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from luthier_py.isa.encoding.table import TABLES, decompress
 from luthier_py.isa.generate.tablegen import load
 from luthier_py.isa.generate.write import render
-from luthier_py.isa.table import TABLES, decompress
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,9 +12,9 @@ from collections.abc import Collection
 from functools import cache
 from typing import NamedTuple
 
+from luthier_py.isa.encoding.instruction import Access
+from luthier_py.isa.encoding.table import OperandClass
 from luthier_py.isa.generate.tablegen import Record, TableGen
-from luthier_py.isa.instruction import Access
-from luthier_py.isa.table import OperandClass
 
 BitRange = tuple[int, int, int]  # (first bit of the encoding, width, first bit of the field)
 

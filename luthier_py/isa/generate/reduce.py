@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.isa.generate.tablegen import RECORDS, decoder_order
-from luthier_py.isa.target import targets
+from luthier_py.isa.model.target import targets
 
 TableJson = dict[str, Any]
 BEHAVIOUR = ("mayLoad", "mayStore", "hasSideEffects", "isTerminator", "IsSingle")

@@ -12,11 +12,11 @@ from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
-from luthier_py.isa import errata
+from luthier_py.isa.encoding import errata
+from luthier_py.isa.encoding.instruction import Access, Counter, OpFlag, Space
 from luthier_py.isa.generate.bases import base_name, base_of_mnemonic
 from luthier_py.isa.generate.operands import DraftOperand, operand_class, shape_of
 from luthier_py.isa.generate.tablegen import Record, TableGen, decoder_order
-from luthier_py.isa.instruction import Access, Counter, OpFlag, Space
 
 
 class DraftRow(NamedTuple):
@@ -39,7 +39,7 @@ class DraftRow(NamedTuple):
     counters: int
     spaces: int
     partial: bool                        # writes a part of vdst whenever op_sel or a tie says so
-    image: tuple[Any, ...] | None        # luthier_py.isa.table.ImageInfo, hashable
+    image: tuple[Any, ...] | None        # luthier_py.isa.encoding.table.ImageInfo, hashable
 
 
 FORMATS = ("VOPD3", "VOP3P", "VINTERP", "VOP3", "SDWA", "DPP", "VOP1", "VOP2", "VOPC", "SOP1", "SOP2", "SOPC", "SOPK",

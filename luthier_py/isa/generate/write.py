@@ -1,7 +1,7 @@
 """From rows to the bytes of the table files.
 
-In: rows of every target. Out: file name -> bytes. ``records`` holds every distinct row once, a line each,
-after a header and lines with what rows share; ``index`` says which lines a target has. Layout: luthier_py.isa.table.
+In: rows of every target. Out: file name -> bytes. ``records`` holds every distinct row once, a line each, after a
+header and lines with what rows share; ``index`` says which lines a target has. Layout: luthier_py.isa.encoding.table.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import Any, Generic, TypeVar
 
+from luthier_py.isa.encoding.table import INDEX_FILE, RECORDS_FILE, compress, table_key
 from luthier_py.isa.generate.rows import DraftRow, Generation, rows_of
 from luthier_py.isa.generate.tablegen import TableGen, decoder_order
-from luthier_py.isa.table import INDEX_FILE, RECORDS_FILE, compress, table_key
-from luthier_py.isa.target import targets
+from luthier_py.isa.model.target import targets
 
 T = TypeVar("T")
 

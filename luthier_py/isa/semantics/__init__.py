@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from luthier_py.isa.dual import is_dual, operations
-from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.encoding.dual import is_dual, operations
+from luthier_py.isa.encoding.instruction import OpInfo
 from luthier_py.isa.semantics import (
     bfloats,
     cdna4,

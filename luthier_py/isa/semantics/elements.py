@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from luthier_py.isa.element_formats import NumberFormat
+from luthier_py.isa.model.element_formats import NumberFormat
 from luthier_py.isa.semantics.algebra import (
     F16,
     F32,

@@ -12,13 +12,13 @@ from enum import Enum, auto
 from functools import cache
 
 from luthier_py.isa.by_target import InstructionSet, instruction_set
-from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.encoding.instruction import OpInfo
+from luthier_py.isa.model.target import target
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
 from luthier_py.isa.semantics.meaning import Meaning
 from luthier_py.isa.semantics.memory import Load, Store
 from luthier_py.isa.semantics.refusals import refusal
-from luthier_py.isa.target import target
 
 COMPARED = ("gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1010/32", "gfx1030/32",
             "gfx1030", "gfx1100/32", "gfx1100", "gfx1151/32", "gfx1201/32", "gfx1201", "gfx1250/32")

@@ -164,7 +164,7 @@ class Variants:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dual:
-    """Two vector instructions, each of which reads its sources before either writes (see isa/dual)."""
+    """Two vector instructions, each of which reads its sources before either writes (see isa/encoding/dual)."""
 
     rows: tuple[Any, Any]
     """Of X and Y, each as it would be alone: Lanes, or Variants."""

@@ -11,11 +11,11 @@ import re
 from enum import Enum
 from functools import cache
 
-from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.encoding.instruction import OpInfo
+from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Switch
-from luthier_py.isa.target import Target
 
 
 class WhyRefused(Enum):

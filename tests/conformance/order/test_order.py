@@ -15,7 +15,7 @@ import pytest
 from compiled_programs import HEADERS, NO_HEADERS, compiled
 from rocm_stack import lacking
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 OPERATIONS, STREAMS, LANES = 100_000, 16, 64
 FILL, MIX, TO_HOST, FROM_HOST, CALL, STORE, FETCH, SEND, RECEIVE, ASK = range(10)

@@ -22,7 +22,7 @@ def workers():
     memory = {int(line.split()[4]) for line in lines if "memfd:luthier" in line}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if "luthier_py.worker.serve" in (folder / "cmdline").read_text() and (
+            if "luthier_py.host.serve" in (folder / "cmdline").read_text() and (
                     {link.stat().st_ino for link in (folder / "fd").iterdir()} & memory):
                 yield int(folder.name)
         except OSError:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.ir import Program, lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.ir import Program, lift
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from synthetic import Row, build
 
-from luthier_py.analysis import analyse
-from luthier_py.analysis.affine import by_lane
-from luthier_py.ir import lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, VCC, OpFlag, sgpr, vgpr
 from luthier_py.isa.semantics.readers.numbers import Number, Varying, constant, linear
-from luthier_py.loader import load
+from luthier_py.program.analysis import analyse
+from luthier_py.program.analysis.affine import by_lane
+from luthier_py.program.ir import lift
 
 TRANSPOSE = Path(__file__).parents[2] / "data" / "transpose.co"
 END: Row = ("s_endpgm",)

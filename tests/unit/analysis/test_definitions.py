@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from emulated import code_object
 
-from luthier_py.analysis import (
+from luthier_py.binary.loader import load
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_original
+from luthier_py.isa import EXEC, OpFlag, sgpr, vgpr
+from luthier_py.program.analysis import (
     Definitions,
     Facts,
     analyse,
@@ -19,13 +24,8 @@ from luthier_py.analysis import (
     post_dominators,
     trip_count,
 )
-from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import Block, Function, Instr, Program, lift
-from luthier_py.isa import EXEC, OpFlag, sgpr, vgpr
-from luthier_py.loader import load
+from luthier_py.program.ir import Block, Function, Instr, Program, lift
 from luthier_py.samples import SAMPLES, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_original
 
 STEPS = 400
 
@@ -184,7 +184,7 @@ def test_trip_counts_are_those_of_the_emulator() -> None:
 def test_trip_counts(
     start: int, step: int, compare: str, limit: int, branch: str, trips: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("luthier_py.analysis.trips.MOST", 1 << 10)
+    monkeypatch.setattr("luthier_py.program.analysis.trips.MOST", 1 << 10)
     function, facts, _ = lifted([
         ("s_mov_b32", sgpr(20), start), "loop:", ("v_add_u32", vgpr(1), 1, vgpr(1)),
         ("s_add_u32", sgpr(20), sgpr(20), step), (compare, sgpr(20), limit), (branch, "loop"), ("s_endpgm", 0)])

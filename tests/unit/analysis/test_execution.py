@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from synthetic import Row, build
 
-from luthier_py.analysis import Facts, analyse, collect_accessed_registers, initial_registers
-from luthier_py.analysis.registers import compute_allocated_registers
-from luthier_py.inject.resources import grow_register_counts
-from luthier_py.ir import Instr, Program, lift
+from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import EXEC, M0, VCC, RegSet, agpr, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.registers import SCALARS
-from luthier_py.loader import KernelDescriptor
+from luthier_py.isa.model.registers import SCALARS
+from luthier_py.program.analysis import Facts, analyse, collect_accessed_registers, initial_registers
+from luthier_py.program.analysis.registers import compute_allocated_registers
+from luthier_py.program.ir import Instr, Program, lift
+from luthier_py.rewrite.inject.resources import grow_register_counts
 
 END: Row = ("s_endpgm",)
 NOP: Row = ("s_nop", 0)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.analysis import frames, lines, source_frames
-from luthier_py.analysis.debug_sections import read_debug_sections
-from luthier_py.analysis.frames import frames_of
-from luthier_py.analysis.lines import lines_of
-from luthier_py.ir import lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.analysis import frames, lines, source_frames
+from luthier_py.program.analysis.debug_sections import read_debug_sections
+from luthier_py.program.analysis.frames import frames_of
+from luthier_py.program.analysis.lines import lines_of
+from luthier_py.program.ir import lift
 from luthier_py.samples import sample
 
 SOURCE = """

@@ -9,11 +9,11 @@ import pytest
 from emulated import code_object
 from synthetic import Row, build
 
-from luthier_py.analysis import GivenLaunch, LaunchInvariants, analyse, count_statically
-from luthier_py.analysis.post_dominators import EXIT, PostDominators
-from luthier_py.ir import Function, lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
-from luthier_py.loader import load
+from luthier_py.program.analysis import GivenLaunch, LaunchInvariants, analyse, count_statically
+from luthier_py.program.analysis.post_dominators import EXIT, PostDominators
+from luthier_py.program.ir import Function, lift
 from luthier_py.samples import sample
 
 END: Row = ("s_endpgm",)
@@ -136,7 +136,7 @@ def test_behind_a_pointer_control_comes_back_from_wherever_it_was():
 def test_of_too_many_nodes_nothing_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("s_branch", "more"), "more:", mark(1), END]
     for most, runs in (2, "1"), (1, ""):
-        monkeypatch.setattr("luthier_py.analysis.call_contexts.MOST_NODES", most)
+        monkeypatch.setattr("luthier_py.program.analysis.call_contexts.MOST_NODES", most)
         assert runs_and_lanes(*rows)[0] == runs
 
 

@@ -11,10 +11,10 @@ from every_case import check_all
 from synthetic import build
 from test_loops import END, random_rows
 
-from luthier_py.analysis import Frames, LineRange, SourceLine, SourceLines, line_ranges, source_frames
-from luthier_py.ir import Function, Instr, lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import sgpr
-from luthier_py.loader import load
+from luthier_py.program.analysis import Frames, LineRange, SourceLine, SourceLines, line_ranges, source_frames
+from luthier_py.program.ir import Function, Instr, lift
 
 
 def with_lines(function: Function, lines: Iterable[str | int]) -> Frames:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.analysis.frames import frames_of
-from luthier_py.analysis.lines import SourceLine, line_order, lines_of, source_lines
-from luthier_py.ir import lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.analysis.frames import frames_of
+from luthier_py.program.analysis.lines import SourceLine, line_order, lines_of, source_lines
+from luthier_py.program.ir import lift
 from luthier_py.samples import sample
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from synthetic import VGPRS, Row, build
 
-from luthier_py.analysis import Facts, analyse
-from luthier_py.ir import Instr, lift
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Reg, RegSet, agpr, sgpr, vgpr
+from luthier_py.program.analysis import Facts, analyse
+from luthier_py.program.ir import Instr, lift
 
 END: Row = ("s_endpgm",)
 NOP: Row = ("s_nop", 0)

@@ -7,9 +7,9 @@ import random
 from every_case import check_all
 from synthetic import build
 
-from luthier_py.analysis import dominators, edges_of, innermost_loops, loops_of
-from luthier_py.ir import lift
 from luthier_py.isa import sgpr
+from luthier_py.program.analysis import dominators, edges_of, innermost_loops, loops_of
+from luthier_py.program.ir import lift
 
 END = ("s_endpgm",)
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from synthetic import Row, build
 
-from luthier_py.analysis import Facts, analyse
-from luthier_py.analysis.lanes import ACTIVE, EXEC_BIT, INACTIVE, LaneState, States
-from luthier_py.analysis.lanes import _join as join_lanes
-from luthier_py.analysis.registers import collect_owned_registers, compute_allocated_registers
-from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, VCC, Counter, Reg, RegSet, sgpr, vgpr
+from luthier_py.program.analysis import Facts, analyse
+from luthier_py.program.analysis.lanes import ACTIVE, EXEC_BIT, INACTIVE, LaneState, States
+from luthier_py.program.analysis.lanes import _join as join_lanes
+from luthier_py.program.analysis.registers import collect_owned_registers, compute_allocated_registers
+from luthier_py.program.ir import Instr, Program, lift
 
 END: Row = ("s_endpgm",)
 NOP: Row = ("s_nop", 0)

@@ -6,12 +6,12 @@ import pytest
 from compiled_samples import CompiledSamples
 from defects import instructions, weaker_waits
 
-from luthier_py.analysis import missing_waits
-from luthier_py.ir import lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import Counter, OpFlag
-from luthier_py.isa.barriers import barrier_part
-from luthier_py.isa.waitcnt import waits_for
-from luthier_py.loader import load
+from luthier_py.isa.encoding.waitcnt import waits_for
+from luthier_py.isa.properties.barriers import barrier_part
+from luthier_py.program.analysis import missing_waits
+from luthier_py.program.ir import lift
 from luthier_py.samples import sample
 
 TARGETS = [("gfx803", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1100", 32), ("gfx1201", 32),

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from assembled import assembled
 
-from luthier_py.analysis import Facts, analyse, collect_accessed_registers
-from luthier_py.analysis.effects import effect as found_effect
-from luthier_py.analysis.execution import START
-from luthier_py.ir import Instr, Program, lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import RegSet, instruction_set, target, vgpr
-from luthier_py.loader import load
+from luthier_py.program.analysis import Facts, analyse, collect_accessed_registers
+from luthier_py.program.analysis.effects import effect as found_effect
+from luthier_py.program.analysis.execution import START
+from luthier_py.program.ir import Instr, Program, lift
 from luthier_py.proof.effects import effect as proved_effect
 from luthier_py.proof.modes import Modes
 

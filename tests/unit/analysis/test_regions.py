@@ -7,7 +7,7 @@ from collections import Counter
 
 from every_case import check_all
 
-from luthier_py.analysis import OUTSIDE, build_spanning_tree, estimate_frequencies, find_cyclic_pieces
+from luthier_py.program.analysis import OUTSIDE, build_spanning_tree, estimate_frequencies, find_cyclic_pieces
 
 IN, OUT = OUTSIDE, OUTSIDE
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from synthetic import Row, build
 
-from luthier_py.analysis import steps_of
-from luthier_py.ir import lift
 from luthier_py.isa import sgpr
+from luthier_py.program.analysis import steps_of
+from luthier_py.program.ir import lift
 
 END: Row = ("s_endpgm",)
 TEST: Row = ("s_cmp_lg_u32", sgpr(4), sgpr(6))

@@ -9,13 +9,13 @@ import pytest
 from emulated import code_object
 from synthetic import Row
 
-from luthier_py.analysis import GivenLaunch, StaticCounts, analyse, count_statically
-from luthier_py.analysis.point_counts import count_points
-from luthier_py.analysis.symbolic_execution import greatest
-from luthier_py.ir import lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.isa.semantics.readers.sums import Axis, Extent
-from luthier_py.loader import load
+from luthier_py.program.analysis import GivenLaunch, StaticCounts, analyse, count_statically
+from luthier_py.program.analysis.point_counts import count_points
+from luthier_py.program.analysis.symbolic_execution import greatest
+from luthier_py.program.ir import lift
 
 GROUP, N, OUTER, INNER = sgpr(6), sgpr(8), sgpr(9), sgpr(10)
 E, V = sgpr(EXEC, 2), sgpr(VCC, 2)

@@ -7,11 +7,11 @@ import itertools
 import pytest
 from synthetic import Row, build
 
-from luthier_py.analysis import Facts, Pending, analyse
-from luthier_py.errors import Unsupported
-from luthier_py.ir import Instr, lift
+from luthier_py.base.errors import Unsupported
 from luthier_py.isa import Counter, RegSet, instruction_set, sgpr, target, targets, vgpr
-from luthier_py.isa.waitcnt import decode_waitcnt, encode_waitcnt, waits_for
+from luthier_py.isa.encoding.waitcnt import decode_waitcnt, encode_waitcnt, waits_for
+from luthier_py.program.analysis import Facts, Pending, analyse
+from luthier_py.program.ir import Instr, lift
 
 END: Row = ("s_endpgm",)
 VM, LGKM, EXP = Counter.VM, Counter.LGKM, Counter.EXP

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import msgpack
 import pytest
 
-from luthier_py import pipeline
-from luthier_py.claim_check import _stack_bytes, check_claim_of_tool
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import call, claimed
-from luthier_py.inject.placing import Calls
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import sgpr
-from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Side
+from luthier_py.rewrite import pipeline
+from luthier_py.rewrite.claim_check import _stack_bytes, check_claim_of_tool
+from luthier_py.rewrite.inject import call, claimed
+from luthier_py.rewrite.inject.placing import Calls
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Lanes, Place, Tool, Variable, WaveVariable, hook, load_tool, ptr, u32, u64
 from luthier_py.samples import sample
-from luthier_py.tool import Lanes, Place, Tool, Variable, WaveVariable, hook, load_tool, ptr, u32, u64
 
 
 class Wishes(Tool):

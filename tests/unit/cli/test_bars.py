@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from patience import PATIENCE, until
 from rich.console import Console
 
-from luthier_py.cli.waiting import show_progress
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.records.layout import LAUNCH
-from luthier_py.loader import load
-from luthier_py.pipeline import STAGES, instrument
+from luthier_py.features.commands.waiting import show_progress
+from luthier_py.features.run.launched import launch_file
+from luthier_py.features.run.run import Launch
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.features.settings.run_settings import RunSettings
+from luthier_py.rewrite.pipeline import STAGES, instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.launched import launch_file
-from luthier_py.session.run import Launch
-from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
 
 ARGUMENTS = ("u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2")
 
@@ -51,7 +51,7 @@ def test_every_stage_is_told() -> None:
 
 def test_stages_and_work_groups_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     console = terminal()
-    monkeypatch.setattr("luthier_py.cli.waiting.EVERY", 0.001)
+    monkeypatch.setattr("luthier_py.features.commands.waiting.EVERY", 0.001)
     with show_progress(console=console, after=0) as bar:
         assert bar is not None
         bar.stage("inject", 4, 7)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from luthier_py.cli.options import NO_TOOL, ToolChoice, check_settings, pairs, tool_options
-from luthier_py.errors import Invalid
-from luthier_py.session.run_settings import RunSettings, run_settings
-from luthier_py.storage import check_file, check_folder
-from luthier_py.worker.recording import RecordSettings
+from luthier_py.base.errors import Invalid
+from luthier_py.base.storage import check_file, check_folder
+from luthier_py.features.commands.options import NO_TOOL, ToolChoice, check_settings, pairs, tool_options
+from luthier_py.features.settings.run_settings import RunSettings, run_settings
+from luthier_py.host.worker.device.recording import RecordSettings
 
 Luthier = Callable[..., tuple[int, str, str]]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from fat_binaries import bundle
 
+from luthier_py.binary.loader import load
 from luthier_py.isa import target
-from luthier_py.loader import load
+from luthier_py.rewrite.tool.chosen.selection import COUNTING, EVERY_TOOL
 from luthier_py.samples import sample
-from luthier_py.tool.selection import COUNTING, EVERY_TOOL
 
 
 def path(name):

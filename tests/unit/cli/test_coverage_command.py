@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from luthier_py import cli
-from luthier_py.cli.coverage import TOOL
+from luthier_py.features.coverage.command import TOOL
 
 if sys.version_info >= (3, 11):
     import tomllib

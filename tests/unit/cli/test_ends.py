@@ -165,9 +165,9 @@ def test_only_what_was_given_is_echoed(luthier: Luthier, tool: Path) -> None:
 
 def test_a_scalar_of_another_kind() -> None:
     """saxpy's parameters have no types in its metadata, a mangled name has."""
-    from luthier_py.loader import load
-    from luthier_py.session.run import doubts
-    from luthier_py.session.specs import parse_argument
+    from luthier_py.binary.loader import load
+    from luthier_py.features.run.run import doubts
+    from luthier_py.features.run.specs import parse_argument
 
     record = load(sample("saxpy").path.read_bytes()).kernel("saxpy")
     given = [parse_argument(text) for text in ("f32=1", "u32=7", "in:f32[4]=ones", "out:f32[4]")]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.interface import pack_arguments
 from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import target
-from luthier_py.runtime import pack_arguments
 from luthier_py.samples import Sample
-from luthier_py.session.specs import parse_argument
 
 FLAGS = (
     "-x",

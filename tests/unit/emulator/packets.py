@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from luthier_py.binary.loader import KernelRecord, load
 from luthier_py.emulator import LaunchProfile, PacketDevice
+from luthier_py.emulator.interface import pack_arguments
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.waves.packet import PACKET_BYTES, DispatchPacket
 from luthier_py.isa import target
-from luthier_py.loader import KernelRecord, load
-from luthier_py.runtime import pack_arguments
 
 RING_PACKETS = 16
 TARGET = target("gfx90a")

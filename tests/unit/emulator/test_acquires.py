@@ -6,15 +6,15 @@ from __future__ import annotations
 import pytest
 from published_by_flags import KERNELS, WITHOUT, compiled
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
+from luthier_py.features.run.run import Launch, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import instruction_set
-from luthier_py.isa.coherence import acquires
-from luthier_py.isa.target import target
-from luthier_py.loader import load
-from luthier_py.session.run import Launch, run_original
-from luthier_py.session.specs import parse_argument
+from luthier_py.isa.model.target import target
+from luthier_py.isa.properties.coherence import acquires
 
 
 @pytest.mark.parametrize("name", ["gfx90a", *(pytest.param(each, marks=pytest.mark.slow) for each in (

@@ -7,7 +7,7 @@ import struct
 import pytest
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py.errors import DeviceError
+from luthier_py.base.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 
 START = [("s_load_dwordx4", sgpr(8, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_lshlrev_b32", vgpr(4), 2, vgpr(0))]

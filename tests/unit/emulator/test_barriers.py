@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from launching import FLAGS, HEADER, launch
 
+from luthier_py.base.errors import DeviceError, Unsupported
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.native.clocks import WALL_CLOCK_KHZ
 from luthier_py.emulator.options.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.errors import DeviceError, Unsupported
 from luthier_py.isa import target
 
 WAVES = 4

@@ -16,7 +16,7 @@ from luthier_py.emulator.options.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.watching.findings import Finding
 from luthier_py.isa import target
-from luthier_py.isa.registers import sgpr, vgpr
+from luthier_py.isa.model.registers import sgpr, vgpr
 
 PLACE, RESOURCE = sgpr(8, 2), sgpr(8, 4)
 R32_UINT = 4 | 4 << 4

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from assembled import assembled
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.isa import target
-from luthier_py.loader import load
 
 GARBAGE, OLD = 0xDEAD, 0x77
 KNOWN, ACTIVE = 0x5A3C_F00F_A5C3_6F0E, 0x7FF3_FFFF_0FFE_F7FF

@@ -11,14 +11,14 @@ import pytest
 from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip
 
+from luthier_py.base.errors import DeviceError, Invalid
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import ALL, Checks, FindingKind, check_names, parse_checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.watching.findings import Finding
-from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
-from luthier_py.isa.registers import EXEC, VCC, sgpr, vgpr
+from luthier_py.isa.model.registers import EXEC, VCC, sgpr, vgpr
 
 PLACE, WAVE = sgpr(8, 2), sgpr(12)
 START = [("s_load_dwordx2", PLACE, sgpr(4, 2), 0), ("s_waitcnt", 0),

@@ -11,8 +11,8 @@ import pytest
 from patience import PATIENCE
 from test_checks import BARRIER, END, LDS_READ, LDS_WRITE, NEXT_WAVES, WAIT, load_at, made, run, store_at
 
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator.launches import watch
-from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 
 BYTE = made("global_store_byte", vgpr(2), vgpr(3), sgpr(8, 2), offset=1)
@@ -47,7 +47,7 @@ def test_a_process_without_memory_lives_on():
     script = """
 import resource
 from test_checks_memory import launched
-from luthier_py.errors import DeviceError
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator.watching.watching_library import load_watching_library
 launched()
 library = load_watching_library()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from emulated import ISA, code_object
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.instructions import control_code
-from luthier_py.errors import Unsupported
 from luthier_py.isa import sgpr
 from luthier_py.isa.semantics.control import Action
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from luthier_py import llvm
+from luthier_py.base import llvm
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.code.engine import object_code
 from luthier_py.emulator.native.cycle_functions import time_function
 from luthier_py.emulator.records.layout import TIME_BYTES, TIME_PATTERNS, WAVE, WAVE_HEADER_BYTES
 from luthier_py.isa import target
-from luthier_py.isa.lds_banks import LaneGroups, Way, bank_model
-from luthier_py.llvm import Effort
+from luthier_py.isa.timing.lds_banks import LaneGroups, Way, bank_model
 
 TARGETS = (("gfx90a", 64), ("gfx950", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1250", 32))
 

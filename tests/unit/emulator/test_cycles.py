@@ -1,5 +1,5 @@
-"""The cycle model against cycles worked out by hand from isa/cycles' numbers: chains, waits, banks, lines, barriers,
-compute units, launches. Then what must hold whatever the numbers: determinism, and that more is never faster.
+"""The cycle model against cycles worked out by hand from isa/timing/cycles' numbers: chains, waits, banks, lines,
+barriers, compute units, launches. Then what must hold whatever the numbers: determinism, and that more is never faster.
 
 On gfx90a an instruction issues every 4 cycles; LDS answers 48 cycles after its banks are through, memory 320 after its
 lines.
@@ -18,15 +18,15 @@ from launching import compile_hip, launch, run_sample
 from packets import Host
 from synthetic import assemble
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchCycles, LaunchOptions
+from luthier_py.emulator.options.clock_kind import ClockKind, parse_clock
 from luthier_py.emulator.options.settings import Weights
 from luthier_py.emulator.waves.residency import COMPUTE_UNITS
-from luthier_py.errors import Invalid
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import agpr, sgpr, target, vgpr
-from luthier_py.loader import load
-from luthier_py.runtime.clock_kind import ClockKind, parse_clock
 from luthier_py.samples import sample
-from luthier_py.session.specs import parse_argument
 
 BUFFER = [("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0)]
 END = ("s_endpgm",)

@@ -14,18 +14,18 @@ import pytest
 from compiled_samples import CompiledSamples
 from defects import Defect, comes_to_a_barrier, first_store_left_out, instructions, weaker_waits, without
 
+from luthier_py.base.errors import DeviceError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import ALL, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.watching.findings import Finding
-from luthier_py.errors import DeviceError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Launch, run_original
+from luthier_py.features.run.specs import BufferSpec
 from luthier_py.isa import Counter, OpFlag
-from luthier_py.loader import load
 from luthier_py.samples import SAMPLES, Sample, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Launch, run_original
-from luthier_py.session.specs import BufferSpec
 
 LEAST = {"vector_add": 4, "saxpy": 6, "reduce": 29, "matmul": 25, "mandelbrot": 6, "histogram": 13, "nbody": 7,
          "bitonic_sort": 15, "device_call": 4, "function_pointers": 10, "scratch": 14, "transpose": 10,

@@ -7,10 +7,10 @@ import pytest
 from emulated import ISA, Bench, code_object
 from launching import compile_hip, device, launch, run_sample
 
-from luthier_py.errors import DeviceError, Invalid, Malformed, TimeLimit, Unsupported
+from luthier_py.base.errors import DeviceError, Invalid, Malformed, TimeLimit, Unsupported
+from luthier_py.emulator.interface import pack_arguments
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.isa.semantics.refusals import refusal
-from luthier_py.runtime import pack_arguments
 from luthier_py.samples import SAMPLES, sample
 
 VECTOR_ADD = sample("vector_add")

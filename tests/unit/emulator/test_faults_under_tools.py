@@ -9,8 +9,8 @@ import pytest
 from launching import compile_hip, device, launch
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
-from luthier_py.errors import DeviceError
-from luthier_py.pipeline import instrument
+from luthier_py.base.errors import DeviceError
+from luthier_py.rewrite.pipeline import instrument
 
 SOURCE = r"""
 KERNEL void store(u32 *p, u64 offset) { *(u32 *)((char *)p + offset + X * 4) = 7; }

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from launching import compile_hip, launch
 
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.options.checks import Checks
-from luthier_py.errors import DeviceError
 from luthier_py.isa import target
 
 SOURCE = """

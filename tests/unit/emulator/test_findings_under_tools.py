@@ -9,14 +9,14 @@ import pytest
 from launching import compile_hip, launch
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py.binary.loader import load
+from luthier_py.binary.loader.origins import HERE, object_name, read_origins
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.options.checks import ALL
-from luthier_py.ir import lift
 from luthier_py.isa import target
-from luthier_py.loader import load
-from luthier_py.loader.origins import HERE, object_name, read_origins
-from luthier_py.pipeline import carry_out, instrument, plan
-from luthier_py.tool import load_tool
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import carry_out, instrument, plan
+from luthier_py.rewrite.tool import load_tool
 
 SOURCE = """
 DEVICE static inline void put(u32 *p, u32 value) {

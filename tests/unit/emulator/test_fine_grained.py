@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from emulated import ISA, LANES, Bench, code_object
 
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator.memory.device_memory import Allocation, Memory
 from luthier_py.emulator.options.checks import Checks, FindingKind
-from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, target, vgpr
 
 OLD = struct.pack("<d", 3.0)

@@ -11,7 +11,7 @@ from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.first_reads import rows_read_first
 from luthier_py.emulator.reading.liveness import EVERYTHING
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.encoding.instruction import Inst
 
 END = ("s_endpgm",)
 HALF = ("s_mov_b32", sgpr(EXEC + 1), 0)

@@ -7,7 +7,7 @@ from emulated import ISA
 from test_checks import BARRIER, END, LDS_READ, NEXT_WAVES, WAIT, made, passing, run, store_at
 
 from luthier_py.emulator.options.checks import Checks
-from luthier_py.isa.registers import sgpr, vgpr
+from luthier_py.isa.model.registers import sgpr, vgpr
 
 
 @pytest.mark.parametrize(("wait", "enough"), [

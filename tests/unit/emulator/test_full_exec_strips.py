@@ -10,7 +10,7 @@ import struct
 import pytest
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py.errors import DeviceError
+from luthier_py.base.errors import DeviceError
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 
 TIMES = 3

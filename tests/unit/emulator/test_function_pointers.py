@@ -7,8 +7,8 @@ import struct
 import pytest
 from emulated import ISA, code_object
 
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import DeviceError
 from luthier_py.isa import sgpr, vgpr
 
 RETURN = sgpr(30, 2)

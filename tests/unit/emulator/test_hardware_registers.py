@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from launching import FLAGS, HEADER, launch
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Unsupported
 from luthier_py.isa import target
 
 SOURCE = r"""

@@ -14,8 +14,8 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.watching.findings import LaunchReport
+from luthier_py.host.worker.device.findings import reporter
 from luthier_py.isa import vgpr
-from luthier_py.worker.findings import reporter
 
 IDLE = [ISA.parse(text).raw for text in (
     "v_mov_b32_e32 v5, 0xf00000", "s_movk_i32 s10, 0x80", "v_cmp_gt_u32_e32 vcc, s10, v2",

@@ -10,14 +10,13 @@ import pytest
 from packets import Host
 from test_partial_groups import SHAPES, expected, three
 
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.emulator.memory.device_memory import read_bytes, write_bytes
-from luthier_py.errors import HookError
 from luthier_py.intrinsics import atomic_add
-from luthier_py.ir import Kernel, lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.samples import sample
-from luthier_py.tool import (
+from luthier_py.program.ir import Kernel, lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     Lane,
     Mutator,
     Tool,
@@ -38,7 +37,8 @@ from luthier_py.tool import (
     workitem_id,
     workitem_in_launch,
 )
-from luthier_py.tool.ring import HEAD_BYTES, RingReader, cell_words, head_words, ring_bytes
+from luthier_py.rewrite.tool.records.ring import HEAD_BYTES, RingReader, cell_words, head_words, ring_bytes
+from luthier_py.samples import sample
 from luthier_py.tools.mem_trace import MemTrace
 
 CODE = sample("saxpy").path.read_bytes()

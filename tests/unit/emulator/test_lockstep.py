@@ -8,7 +8,7 @@ import pytest
 from test_checks import BARRIER, END, LDS_READ, LDS_WRITE, PLACE, WAIT, made, run, store_at
 
 from luthier_py.emulator.options.checks import ALL, Checks, FindingKind, parse_checks
-from luthier_py.isa.registers import vgpr
+from luthier_py.isa.model.registers import vgpr
 
 NEIGHBOUR = ("v_xor_b32", vgpr(5), 4, vgpr(2))
 OWN = ("v_mov_b32", vgpr(5), vgpr(2))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from test_parts import ISA
 
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.code.hosted_part import HostedPart, Improvable
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.options.settings import FIRST_COUNTER, CounterKind, Settings
@@ -16,8 +17,7 @@ from luthier_py.emulator.reading.discover import CodeBlock, discover
 from luthier_py.emulator.translation import host_functions
 from luthier_py.emulator.translation.host_functions import DividedFunction
 from luthier_py.emulator.translation.translated import HostPart
-from luthier_py.isa.instruction import Inst
-from luthier_py.llvm import Effort
+from luthier_py.isa.encoding.instruction import Inst
 
 SETTINGS = Settings(64, 0xF0 | 0x300, ISA.target)
 SHORT, LONG = 2_000, 8_000

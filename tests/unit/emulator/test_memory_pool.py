@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from launching import device
 
+from luthier_py.base.errors import DeviceError, Invalid
 from luthier_py.emulator.memory.device_memory import GAP, Allocation, Memory, read_bytes, write_bytes
-from luthier_py.errors import DeviceError, Invalid
 
 
 def test_allocations_are_apart_and_aligned():

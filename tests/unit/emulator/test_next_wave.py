@@ -7,10 +7,10 @@ import struct
 import pytest
 from emulated import ISA, LANES, Bench, code_object
 
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.first_reads import scalars_named
 from luthier_py.emulator.records.layout import NAMED_SCALARS
-from luthier_py.errors import DeviceError
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 
 WAVES = 4

@@ -12,13 +12,13 @@ from launching import compile_hip
 from packets import Host
 from patience import PATIENCE
 
+from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, TimeLimit
+from luthier_py.binary.loader import load
 from luthier_py.emulator import LaunchOptions
 from luthier_py.emulator.memory.device_memory import Allocation, read_bytes, write_bytes
 from luthier_py.emulator.waves.launch import SHARED_BASE
 from luthier_py.emulator.waves.packet import DispatchPacket
-from luthier_py.errors import DeviceError, DeviceFault, FaultKind, TimeLimit
 from luthier_py.isa import sgpr, vgpr
-from luthier_py.loader import load
 
 SOURCE = r"""
 KERNEL void load(u32 *p, u32 *from) { p[X] = from[X]; }

@@ -12,6 +12,8 @@ from emulated import ISA, code_object
 from launching import compile_hip, device, launch
 from packets import Host
 
+from luthier_py.base.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
+from luthier_py.binary.loader import load
 from luthier_py.emulator.memory.device_memory import Memory, write_bytes
 from luthier_py.emulator.options.checks import ALL, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
@@ -19,11 +21,9 @@ from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.reading.text import MemoryText
 from luthier_py.emulator.watching.findings import Finding
 from luthier_py.emulator.waves.packet import DispatchPacket
-from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import sgpr, target, vgpr
-from luthier_py.loader import load
 from luthier_py.samples import SAMPLES, sample
-from luthier_py.session.specs import parse_argument
 
 VECTOR_ADD = sample("vector_add")
 SELF_CONTAINED = [one for one in SAMPLES if not load(one.path.read_bytes()).relocations]

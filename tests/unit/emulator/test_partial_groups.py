@@ -9,9 +9,9 @@ import pytest
 from launching import compile_hip
 from packets import Host
 
+from luthier_py.base.errors import TimeLimit
+from luthier_py.binary.loader import load
 from luthier_py.emulator import LaunchOptions
-from luthier_py.errors import TimeLimit
-from luthier_py.loader import load
 
 SOURCE = r"""
 #define RECORD(at) u32 *r = out + (at) * 6; r[0] = X; r[1] = Y; r[2] = Z; r[3] = GX; r[4] = GY; r[5] = GZ;

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from luthier_py.base.llvm import Effort
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.reading import parts
 from luthier_py.emulator.reading.discover import CodeBlock
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_original
 from luthier_py.isa import instruction_set, target
-from luthier_py.llvm import Effort
-from luthier_py.loader import load
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_original
 
 ISA = instruction_set(target("gfx90a"), 64)
 

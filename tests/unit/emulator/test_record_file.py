@@ -14,6 +14,9 @@ import msgpack
 import pytest
 import zstandard
 
+from luthier_py.base.errors import Malformed
+from luthier_py.binary.loader import limits
+from luthier_py.binary.loader.limits import LIMIT, RATIO
 from luthier_py.emulator.devices import record_file
 from luthier_py.emulator.devices.record_file import (
     MAGIC,
@@ -26,9 +29,6 @@ from luthier_py.emulator.devices.record_file import (
 from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
-from luthier_py.errors import Malformed
-from luthier_py.loader import limits
-from luthier_py.loader.limits import LIMIT, RATIO
 from luthier_py.samples import FOLDER
 
 HEAD = struct.Struct("<4sI32s")

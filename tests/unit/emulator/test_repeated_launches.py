@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from emulated import ISA, KERNARG_BYTES, code_object
 
+from luthier_py.base.errors import DeviceError, TimeLimit
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices import module as emulator_module
+from luthier_py.emulator.interface import Module, pack_arguments
 from luthier_py.emulator.launches import ready
 from luthier_py.emulator.launches.dispatch import LaunchLimits
-from luthier_py.errors import DeviceError, TimeLimit
+from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.isa import sgpr, target, vgpr
-from luthier_py.runtime import Module, pack_arguments
 from luthier_py.samples import SAMPLES, Sample
-from luthier_py.session.specs import BufferSpec, parse_argument
 
 TARGET = target("gfx90a")
 PLACE = re.compile(r"0x[0-9a-f]+; .*")

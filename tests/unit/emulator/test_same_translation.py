@@ -11,12 +11,12 @@ from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.translation.host_functions import DividedFunction
 from luthier_py.isa import instruction_set
-from luthier_py.llvm import Effort
-from luthier_py.loader import load
-from luthier_py.loader.origins import read_origins
-from luthier_py.pipeline import instrument
+from luthier_py.base.llvm import Effort
+from luthier_py.binary.loader import load
+from luthier_py.binary.loader.origins import read_origins
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import SAMPLES, sample as sample_called
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.tool import load_tool
 
 codes = {sample.name: load(sample.path.read_bytes()) for sample in SAMPLES}
 copied = instrument(sample_called("bitonic_sort").path.read_bytes(), load_tool("loop_counts", {}))  # masks of one lane

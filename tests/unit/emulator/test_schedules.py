@@ -10,19 +10,19 @@ import pytest
 from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import run_sample
 
+from luthier_py.base.errors import DeviceError, Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import ALL, Checks
+from luthier_py.emulator.options.clock_kind import ClockKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule, parse_schedule
-from luthier_py.errors import DeviceError, Invalid
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_original
 from luthier_py.isa import target
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import EXEC, VCC, sgpr, vgpr
-from luthier_py.loader import load
-from luthier_py.runtime.clock_kind import ClockKind
+from luthier_py.isa.encoding.instruction import Inst
+from luthier_py.isa.model.registers import EXEC, VCC, sgpr, vgpr
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_original
 
 LIST = sgpr(8, 2)
 START = [("s_load_dwordx2", LIST, sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_mov_b32", vgpr(2), 0)]

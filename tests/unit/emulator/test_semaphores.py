@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from emulated import ISA, KERNARG_BYTES, LANES, code_object
 
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import DeviceError
 from luthier_py.isa import EXEC, M0, sgpr, vgpr
 
 MEMORY, GROUP = sgpr(0, 2), sgpr(6)

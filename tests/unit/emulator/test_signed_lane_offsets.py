@@ -7,14 +7,14 @@ import pytest
 from assembled import BUFFER_BYTES, assembled, left_by
 
 from luthier_py import Lane, LaunchResult, Mutator, Tool, Variable, address, hook, ptr, u64
+from luthier_py.base.errors import DeviceError
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import DeviceError
+from luthier_py.features.run.run import Launch, run_instrumented
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import sgpr, target
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 BEHIND = """
  s_load_b64 s[2:3], s[0:1], 0x0

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from launching import compile_hip, device, launch
 
+from luthier_py.base.errors import DeviceError, Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator.records.layout import WAVE
 from luthier_py.emulator.waves.launch import (
     LaunchMemory,
@@ -21,9 +23,7 @@ from luthier_py.emulator.waves.launch import (
 )
 from luthier_py.emulator.waves.segments import dispatch_packet
 from luthier_py.emulator.waves.shape import shape_of
-from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
-from luthier_py.loader import load
 from luthier_py.samples import sample
 
 TARGET = target("gfx90a")

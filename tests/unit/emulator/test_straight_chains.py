@@ -16,11 +16,11 @@ from every_case import check_all
 from reference.campaign import rows
 from reference.cases import Cases, Place
 
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import CodeBlock, discover
 from luthier_py.emulator.translation.host_functions import DividedFunction
 from luthier_py.isa import Inst, InstructionSet, OpInfo, instruction_set, sgpr, target, vgpr
-from luthier_py.llvm import Effort
 
 ISA = instruction_set(target("gfx90a"))
 MODE = 0xF0 | 0x300

@@ -14,7 +14,9 @@ import pytest
 from patience import until
 from test_translation_cache import ran
 
-from luthier_py import llvm, storage
+from luthier_py.base import llvm, storage
+from luthier_py.base.errors import Invalid
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.code import code, hosted_part
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.code.compile_queue import CompileQueue
@@ -24,8 +26,6 @@ from luthier_py.emulator.options import sizes
 from luthier_py.emulator.options.checks import ALL, Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.errors import Invalid
-from luthier_py.llvm import Effort
 
 NAMES = "matmul", "mandelbrot", "bitonic_sort", "device_call"
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.interface import Buffer, pack_arguments
 from luthier_py.emulator.memory.touched import PAGE_BYTES, TouchedMemory
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.loader import load
-from luthier_py.runtime import Buffer, pack_arguments
+from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.samples import SAMPLES, Sample
-from luthier_py.session.specs import BufferSpec, parse_argument
 
 SPREAD = tuple(one for one in SAMPLES if one.name in ("saxpy", "histogram", "matmul", "scratch", "function_pointers"))
 FREE = 1 << 20  # bytes in front of each buffer, so that nobody shares its pages

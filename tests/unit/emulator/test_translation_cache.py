@@ -13,7 +13,10 @@ from emulated import ISA, Bench, code_object
 from launching import launch
 from packets import Host
 
-from luthier_py import storage
+from luthier_py.base import storage
+from luthier_py.base.errors import DeviceError
+from luthier_py.base.llvm import Effort
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.emulator.code import translation_cache
 from luthier_py.emulator.code.code import HostedCode
@@ -21,13 +24,10 @@ from luthier_py.emulator.options.checks import ALL
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.options.translator import ROOMS
-from luthier_py.errors import DeviceError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_original
 from luthier_py.isa import sgpr, vgpr
-from luthier_py.llvm import Effort
-from luthier_py.loader import load
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_original
 
 SAMPLES = "matmul", "mandelbrot", "histogram", "function_pointers", "device_call", "bitonic_sort"
 START = ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0)
@@ -142,11 +142,11 @@ def test_another_version_of_the_translator(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_sources_are_all_files_that_translation_depends_on() -> None:
-    package = Path(storage.__file__).parent
+    package = Path(storage.__file__).parents[1]
     names = {path for path, _ in storage._files(str(package), ROOMS)}
     assert {str(path) for path in (package / "emulator").rglob("*.py")} <= names
     assert {str(path) for path in (package / "isa").rglob("*.py")} <= names
-    assert {str(package / "isa" / "tables" / "records.json.gz"), str(package / "loader" / "origins.py")} <= names
+    assert {str(package / "isa/tables/records.json.gz"), str(package / "binary/loader/origins.py")} <= names
     everything = {path for path, _ in storage._sources(str(package))}  # of which copies are made: tools are among it
     assert names | {str(package / "tools" / "instr_count" / "__init__.py")} < everything
 

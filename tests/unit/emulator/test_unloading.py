@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.base.llvm import Effort, HostCode, host_object
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.interface import pack_arguments
 from luthier_py.isa import target
-from luthier_py.llvm import Effort, HostCode, host_object
-from luthier_py.runtime import pack_arguments
 from luthier_py.samples import FOLDER
 
 CODE = (FOLDER / "vector_add.co").read_bytes()

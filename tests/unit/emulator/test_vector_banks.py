@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from assembled import assembled, left_by
 
+from luthier_py.base.errors import DeviceError, FaultKind, Unsupported
 from luthier_py.emulator.instructions.modes import mode_after
-from luthier_py.errors import DeviceError, FaultKind, Unsupported
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.vector_modes import mode_field
+from luthier_py.isa.properties.vector_modes import mode_field
 
 GPU = "gfx1250"
 ISA = instruction_set(target(GPU))

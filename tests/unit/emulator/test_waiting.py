@@ -14,10 +14,10 @@ import pytest
 from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch
 
+from luthier_py.base.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.devices.module import HostedCode
 from luthier_py.emulator.launches.dispatch import LaunchLimits
-from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import EXEC, M0, VCC, sgpr, vgpr
 
 FLAG, LOADED = sgpr(0, 2), sgpr(8)

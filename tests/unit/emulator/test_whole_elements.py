@@ -10,13 +10,13 @@ import pytest
 from emulated import ISA
 from launching import compile_hip, device
 
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.native.accesses import memory_function
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.translation import host_functions
 from luthier_py.emulator.translation.host_functions import DividedFunction
 from luthier_py.isa import vgpr
-from luthier_py.llvm import Effort
 
 RACE = """
 typedef u32 V __attribute__((ext_vector_type(WORDS)));

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.errors import Location, OutOfRegisters
-from luthier_py.inject.allocate import Pin, Pool, fragment_groups, place
-from luthier_py.inject.fragment import general_registers
+from luthier_py.base.errors import Location, OutOfRegisters
 from luthier_py.isa import VCC, RegFile, RegSet, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.legal import why_illegal
+from luthier_py.isa.encoding.legal import why_illegal
+from luthier_py.rewrite.inject.allocate import Pin, Pool, fragment_groups, place
+from luthier_py.rewrite.inject.fragment import general_registers
 
 ISA = instruction_set(target("gfx90a"))
 GENERAL = general_registers(ISA)

@@ -6,15 +6,15 @@ from typing import cast
 
 import pytest
 
-from luthier_py.errors import Location
-from luthier_py.inject.allocate import Pool
-from luthier_py.inject.call import Caller
-from luthier_py.inject.fragment import Fragment
-from luthier_py.inject.items import Cause, Edit, Single
-from luthier_py.inject.sites import Site
-from luthier_py.ir import Instr
+from luthier_py.base.errors import Location
 from luthier_py.isa import M0, SCC, VCC, Reg, RegSet, instruction_set, sgpr, target, vgpr
-from luthier_py.tool import Insertion, Place
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.inject.allocate import Pool
+from luthier_py.rewrite.inject.call import Caller
+from luthier_py.rewrite.inject.fragment import Fragment
+from luthier_py.rewrite.inject.items import Cause, Edit, Single
+from luthier_py.rewrite.inject.sites import Site
+from luthier_py.rewrite.tool import Insertion, Place
 
 ISA = instruction_set(target("gfx90a"))
 SPECIAL = (sgpr(SCC), sgpr(VCC, 2), sgpr(M0))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from synthetic import Row, build
 
-from luthier_py.inject.clone import clone_function
-from luthier_py.inject.items import Referent, Single
-from luthier_py.ir import lift
 from luthier_py.isa import sgpr
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.inject.clone import clone_function
+from luthier_py.rewrite.inject.items import Referent, Single
 
 END: Row = ("s_endpgm",)
 RETURN: Row = ("s_setpc_b64", sgpr(30, 2))

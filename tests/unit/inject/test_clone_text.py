@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.inject.apply import inject
-from luthier_py.inject.items import Cause, Edit, Label, Run, Slice
-from luthier_py.inject.layout import lay_out
-from luthier_py.inject.text import format_clone, parse_clone
-from luthier_py.inject.verify import verify
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader.origins import BACK
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit import compile_hooks
-from luthier_py.loader.origins import BACK
-from luthier_py.pipeline import plan
+from luthier_py.rewrite.inject.apply import inject
+from luthier_py.rewrite.inject.items import Cause, Edit, Label, Run, Slice
+from luthier_py.rewrite.inject.layout import lay_out
+from luthier_py.rewrite.inject.text import format_clone, parse_clone
+from luthier_py.rewrite.inject.verify import verify
+from luthier_py.rewrite.jit import compile_hooks
+from luthier_py.rewrite.pipeline import plan
+from luthier_py.rewrite.tool import Place, load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import Place, load_tool
 
 ISA = instruction_set(target("gfx90a"))
 PASSES = ["clone", "inline_calls", "look_up", "prologue", "wait_states", "relax", "clauses"]

@@ -11,15 +11,15 @@ import pytest
 from each_target import sometimes
 
 from luthier_py import Lane, Mutator, Tool, Variable, array, hook, ptr, u32
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import MOST_STACK_BYTES, KernelRecord, load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import vgpr
-from luthier_py.loader import MOST_STACK_BYTES, KernelRecord, load
-from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.proof import prove
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
+from luthier_py.rewrite.pipeline import Instrumented, instrument
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 SOURCE = r"""

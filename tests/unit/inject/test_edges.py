@@ -7,14 +7,14 @@ from emulated import LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, everywhere, instrumented, note_lanes, stores, words
 
 from luthier_py import Tool, Variable, hook, ptr, u32, u64
+from luthier_py.base.errors import EditConflict
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import EditConflict
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import SAMPLES
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from emulated import Bench, Row, code_object, from_first_entry
 from shown_kernels import END, LANES, S, instrumented
 
 from luthier_py import Mutator, Variable, WaveVariable, hook, ptr, u64
-from luthier_py.errors import EditConflict
+from luthier_py.base.errors import EditConflict
 from luthier_py.intrinsics import atomic_add
 
 NOP: Row = ("s_nop", 0)

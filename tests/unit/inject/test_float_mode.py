@@ -8,16 +8,16 @@ import pytest
 from emulated import ISA, Bench, code_object
 
 from luthier_py import Mutator, Tool, Variable, f16, f32, f64, hook, i32, ptr, sgpr, u32
-from luthier_py.analysis import fields_unlike_plain
-from luthier_py.clang.search import CLANG
-from luthier_py.errors import HookError
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import as_bits
-from luthier_py.ir import Instr
 from luthier_py.isa import instruction_set, target, vgpr
-from luthier_py.isa.vector_modes import compute_written_mode_bits, field_bits, float_fields, mode_field
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.tool import Hooks
+from luthier_py.isa.properties.vector_modes import compute_written_mode_bits, field_bits, float_fields, mode_field
+from luthier_py.program.analysis import fields_unlike_plain
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Hooks
 
 A, B, OTHER = sgpr(20), sgpr(21), sgpr(22)
 ROUNDING, BOTH_ROUNDINGS, DENORMALS = mode_field(0, 2), mode_field(0, 4), mode_field(4, 4)

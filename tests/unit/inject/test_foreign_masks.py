@@ -7,9 +7,9 @@ from emulated import LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, everywhere, instrumented, stores, words
 
 from luthier_py import Variable, hook, u64
-from luthier_py.analysis import Facts
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import EXEC
+from luthier_py.program.analysis import Facts
 
 
 @hook
@@ -34,7 +34,7 @@ def visit(tool, m):
 
 
 def test_a_mask_that_a_hook_sets_is_believed_by_nobody(monkeypatch):
-    monkeypatch.setattr("luthier_py.inject.policies.at_no_cost", only_v5)
+    monkeypatch.setattr("luthier_py.rewrite.inject.policies.at_no_cost", only_v5)
     bench = Bench(bytes(64), bytes(4 * WORDS * LANES))
     assert set(words(bench.run(kernel(), "k"), 0)) == {1}
     tool, made = instrumented(kernel(), visit, rows=Variable(u64, LANES, name="rows"))
@@ -45,15 +45,15 @@ def test_a_mask_that_a_hook_sets_is_believed_by_nobody(monkeypatch):
 def test_the_proof_does_not_either(monkeypatch):
     with_instead = Facts.with_instead
     monkeypatch.setattr(Facts, "with_instead", lambda facts, instead, written: with_instead(facts, instead))
-    monkeypatch.setattr("luthier_py.inject.policies.at_no_cost", only_v5)
+    monkeypatch.setattr("luthier_py.rewrite.inject.policies.at_no_cost", only_v5)
     with pytest.raises(CheckFailed, match="v5"):
         instrumented(kernel(), visit, rows=Variable(u64, LANES, name="rows"))
 
 
 def only_v5(program, *_):
     """Vector registers for hooks: v5 comes first, if it is dead."""
-    from luthier_py.inject.fragment import general_registers
     from luthier_py.isa import RegSet
+    from luthier_py.rewrite.inject.fragment import general_registers
 
     general = general_registers(program.isa)
     return RegSet.by_file(general.sgpr, RegSet.of(V(5), *map(V, range(8, 16))).vgpr)

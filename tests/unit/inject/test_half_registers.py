@@ -12,7 +12,7 @@ from each_target import sometimes
 
 from luthier_py import Lane, Mutator, Tool, Variable, f16, f32, hook, ptr, u32, vgpr
 from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 
 
 class Halves(Tool):

@@ -8,10 +8,10 @@ from shown_kernels import S, V, instrumented
 from squeezed import crowded, lanes, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py import Entry, Variable, WaveVariable, hook, ptr, u32, u64
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import EXEC, LaneOf
-from luthier_py.loader import load
 from luthier_py.proof import prove
 from luthier_py.proof.claim import InCell
 

@@ -7,7 +7,7 @@ from emulated import LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, instrumented, stores, words
 
 from luthier_py import Lane, hook, u32
-from luthier_py.errors import EditConflict
+from luthier_py.base.errors import EditConflict
 
 ROWS = [*POINTERS, ("s_mov_b32", S(8), 1), ("v_mov_b32", V(1), 5), ("v_mov_b32", V(2), 7), ("v_mov_b32", V(3), 9),
         ("s_set_gpr_idx_on", S(8), 1), ("s_nop", 7), ("s_set_gpr_idx_off",), *stores(V(3)), END]  # fmt: skip

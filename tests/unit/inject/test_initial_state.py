@@ -13,15 +13,15 @@ from each_target import sometimes
 from emulated import code_object
 
 from luthier_py import Entry, Mutator, Tool, Variable, hook, ptr, u32, u64
+from luthier_py.base.errors import CheckFailed, OutOfRegisters
+from luthier_py.binary.loader import KernelDescriptor, load
+from luthier_py.binary.loader.initial import Initial, initial_places, with_initial
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, OutOfRegisters
-from luthier_py.inject import initial_state, prologue
+from luthier_py.emulator.interface.device import Module
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import target
-from luthier_py.loader import KernelDescriptor, load
-from luthier_py.loader.initial import Initial, initial_places, with_initial
-from luthier_py.pipeline import instrument
-from luthier_py.runtime.device import Module
+from luthier_py.rewrite.inject import initial_state, prologue
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample
 
 ROWS = 64

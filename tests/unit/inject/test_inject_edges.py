@@ -7,12 +7,12 @@ from emulated import ISA, LANES, Bench, code_object, from_first_entry
 from shown_kernels import END, POINTERS, WORDS, A, S, V, everywhere, full, instrumented, note_lanes, stores, words
 
 from luthier_py import Mutator, Variable, WaveVariable, f32, hook, ptr, u32, u64
-from luthier_py.errors import EditConflict, OutOfRegisters, Unsupported
-from luthier_py.inject import apply, policies
-from luthier_py.inject.policies import Private
+from luthier_py.base.errors import EditConflict, OutOfRegisters, Unsupported
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import atomic_add, lane_id, popcount
 from luthier_py.isa import EXEC, M0, VCC, OpFlag
-from luthier_py.loader import load
+from luthier_py.rewrite.inject import apply, policies
+from luthier_py.rewrite.inject.policies import Private
 
 
 @pytest.fixture(scope="module")

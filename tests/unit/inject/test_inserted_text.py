@@ -9,11 +9,11 @@ from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, everywhere, full, instrumented, stores, words
 
 from luthier_py import Variable, u64
-from luthier_py.claim_check import check_claim_of_tool
-from luthier_py.errors import CheckFailed, HookError, Unsupported
+from luthier_py.base.errors import CheckFailed, HookError, Unsupported
 from luthier_py.isa import EXEC
-from luthier_py.pipeline import compile_hooks
 from luthier_py.proof import prove
+from luthier_py.rewrite.claim_check import check_claim_of_tool
+from luthier_py.rewrite.pipeline import compile_hooks
 
 ROWS = [*POINTERS, ("v_mov_b32", V(1), 5), ("s_mov_b32", S(9), 7), ("v_mov_b32", V(2), 100), ("s_nop", 3),
         *stores(V(1), S(9), V(2)), END]

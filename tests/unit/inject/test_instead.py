@@ -8,15 +8,15 @@ from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, A, S, V, everywhere, instrumented, stores, words
 
 from luthier_py import Lane, Tool, Variable, destination, f32, f64, hook, u32, u64
+from luthier_py.base.errors import EditConflict, HookError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import EditConflict, HookError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
 from luthier_py.intrinsics import ballot
 from luthier_py.isa import EXEC, M0, SCC, VCC
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
 
 
 @pytest.fixture(scope="module")

@@ -12,18 +12,18 @@ import pytest
 from assembled import BUFFER_BYTES, assembled
 
 from luthier_py import Mutator, Tool, hook, u32
+from luthier_py.base.errors import CheckFailed, EditConflict
+from luthier_py.binary.loader import load
+from luthier_py.binary.patch import FixupKind
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, EditConflict
-from luthier_py.inject import clone as cloning
-from luthier_py.inject.items import Referent, Single
-from luthier_py.inject.patch import FixupKind
-from luthier_py.ir import Ending, lift, verify
+from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import OpFlag, sgpr, target
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.program.ir import Ending, lift, verify
+from luthier_py.rewrite.inject import clone as cloning
+from luthier_py.rewrite.inject.items import Referent, Single
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 TARGETS = "gfx90a", "gfx942", "gfx1100"
 FORWARD = """

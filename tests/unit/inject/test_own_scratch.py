@@ -13,15 +13,15 @@ from each_target import sometimes
 from emulated import LANES
 
 from luthier_py import Lane, Mutator, Tool, Variable, access_bytes, address, array, hook, ptr, u32, u64
+from luthier_py.base.errors import CheckFailed, HookError, Unsupported
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, HookError, Unsupported
-from luthier_py.inject import policies
 from luthier_py.intrinsics import atomic_add, is_first_lane, lane_id
 from luthier_py.isa import RegSet, instruction_set, sgpr, target
-from luthier_py.isa.registers import SCALARS
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.tool import load_tool
+from luthier_py.isa.model.registers import SCALARS
+from luthier_py.rewrite.inject import policies
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.tools.memory_divergence import touched
 
 SOURCE = """

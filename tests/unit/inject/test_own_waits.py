@@ -9,17 +9,17 @@ from collections.abc import Callable
 import pytest
 from compiled_samples import OPTIONS
 
+from luthier_py.base.errors import CheckFailed, Unsupported
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, Unsupported
-from luthier_py.inject import clone
-from luthier_py.ir import lift
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.columns import read_columns
-from luthier_py.isa.own_waits import ends_of_hardware_waits, with_hardware_waits
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.isa.hazards.own_waits import ends_of_hardware_waits, with_hardware_waits
+from luthier_py.program.ir import lift
 from luthier_py.proof.hardware_waits import may_end_waits, waits_instead
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.inject import clone
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 SOURCE = r"""
 #define KERNEL extern "C" __attribute__((global)) void

@@ -11,18 +11,18 @@ import pytest
 from stack_hooks import stack_hooks, sums
 
 from luthier_py import Mutator, Tool
-from luthier_py.clang.search import CLANG
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, call, initial_state
-from luthier_py.inject.items import Own
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import LaneOf, Reg, instruction_set, sgpr, target, vgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import summary
-from luthier_py.tool import Hooks, Variable, hook, ptr, u32, u64
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.inject import apply, call, initial_state
+from luthier_py.rewrite.inject.items import Own
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Hooks, Variable, hook, ptr, u32, u64
 
 LANES, GROUPS = 128, 2
 OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()

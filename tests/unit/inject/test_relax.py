@@ -6,19 +6,19 @@ import struct
 
 import pytest
 
-from luthier_py.inject import relax as relaxing
-from luthier_py.inject.items import Clone, Label, Reference, Referent, Single, Slice
-from luthier_py.inject.layout import Placed, lay_out
-from luthier_py.inject.patch import Fixup, FixupKind
-from luthier_py.inject.relax import REACH_BYTES, STEP_BYTES, relax
-from luthier_py.inject.text import parse_clone
-from luthier_py.inject.verify import verify
-from luthier_py.ir.model import instr_at
+from luthier_py.binary.patch import Fixup, FixupKind
 from luthier_py.isa import build, instruction_set, sgpr, target
 from luthier_py.isa.columns import read_columns
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir.model import instr_at
+from luthier_py.rewrite.inject import relax as relaxing
+from luthier_py.rewrite.inject.items import Clone, Label, Reference, Referent, Single, Slice
+from luthier_py.rewrite.inject.layout import Placed, lay_out
+from luthier_py.rewrite.inject.relax import REACH_BYTES, STEP_BYTES, relax
+from luthier_py.rewrite.inject.text import parse_clone
+from luthier_py.rewrite.inject.verify import verify
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 ISA = instruction_set(target("gfx90a"))
 START, END = 0x1000, 0x2000  # block addresses in the imagined original

@@ -8,10 +8,10 @@ from shown_kernels import END, POINTERS, WORDS, V, instrumented, stores, words
 from synthetic import build
 
 from luthier_py import Lane, Mutator, f16, hook, u32
-from luthier_py.analysis import analyse
-from luthier_py.errors import HookError
-from luthier_py.ir import lift
+from luthier_py.base.errors import HookError
 from luthier_py.isa import instruction_set, target
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import lift
 
 
 @hook

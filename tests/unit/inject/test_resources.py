@@ -11,11 +11,15 @@ from emulated import code_object
 from synthetic import Row, build
 
 from luthier_py import Mutator, Tool, Variable, WaveVariable, hook, ptr, u64
-from luthier_py.analysis import analyse
-from luthier_py.inject import apply
-from luthier_py.inject.items import Cause, Clone, Edit, Single
-from luthier_py.inject.policies import accumulators
-from luthier_py.inject.resources import (
+from luthier_py.binary.loader import DESCRIPTOR_BYTES, KernelDescriptor, load
+from luthier_py.intrinsics import atomic_add, lane_id
+from luthier_py.isa import RegFile, RegSet, agpr, instruction_set, sgpr, target, vgpr
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import Program, lift
+from luthier_py.rewrite.inject import apply
+from luthier_py.rewrite.inject.items import Cause, Clone, Edit, Single
+from luthier_py.rewrite.inject.policies import accumulators
+from luthier_py.rewrite.inject.resources import (
     ACCUMULATORS_FIRST,
     VECTORS_FIRST,
     Component,
@@ -28,11 +32,7 @@ from luthier_py.inject.resources import (
     occupancy,
     wave_locations,
 )
-from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.ir import Program, lift
-from luthier_py.isa import RegFile, RegSet, agpr, instruction_set, sgpr, target, vgpr
-from luthier_py.loader import DESCRIPTOR_BYTES, KernelDescriptor, load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 
 Allowed = Callable[[Program, Component, Sequence[RegFile]], RegSet]
 END: Row = ("s_endpgm",)

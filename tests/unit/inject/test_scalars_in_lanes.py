@@ -10,15 +10,15 @@ from emulated import LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, instrumented, stores, words
 
 from luthier_py import Mutator, Variable, WaveVariable, hook, ptr, u32, u64
-from luthier_py.errors import CheckFailed, OutOfRegisters
-from luthier_py.inject import resources
+from luthier_py.base.errors import CheckFailed, OutOfRegisters
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.isa import EXEC, LaneOf, OpFlag
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
 from luthier_py.proof import prove
+from luthier_py.rewrite.inject import resources
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 EVERY = [0, 1, *range(4, 102)]  # s[2:3] have the address of what is shown
 TURNS = 3

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 from assembled import assembled
 
+from luthier_py.base.errors import CheckFailed, Unsupported
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, Unsupported
+from luthier_py.features.run.run import Launch, run_original
+from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import target
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
 from luthier_py.proof import prove
-from luthier_py.session.run import Launch, run_original
-from luthier_py.session.specs import parse_argument
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 BODY = "v_lshlrev_b32 v0, 2, v0\n s_waitcnt lgkmcnt(0)\n global_store_dword v0, v3, s[0:1]\n s_endpgm"
 LAUNCH = Launch("k", (1, 1, 1), (64, 1, 1), (parse_argument("out:u32[64]"),))

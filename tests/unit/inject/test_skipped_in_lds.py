@@ -10,13 +10,13 @@ from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, instrumented, stores
 
 from luthier_py import hook, u32
-from luthier_py.errors import CheckFailed, HookError
+from luthier_py.base.errors import CheckFailed, HookError
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.build import jump_if_flag
 from luthier_py.proof import prove
 from luthier_py.proof.claim import Side
-from luthier_py.tool import mutator
-from luthier_py.tool.assembly import conditional
+from luthier_py.rewrite.tool import mutator
+from luthier_py.rewrite.tool.hooks.assembly import conditional
 
 SKIPPED = ("ds_write_b32 v28, v1", "ds_add_u32 v28, v1 offset:4", "ds_add_rtn_u32 v1, v28, v1", "ds_read_b32 v1, v28",
            "ds_read_b32 v28, v28 offset:8", "ds_read2_b32 v[2:3], v28 offset1:2", "ds_write2_b32 v28, v1, v0 offset1:1",

@@ -8,12 +8,12 @@ from shown_kernels import S, V, instrumented
 from squeezed import LANES, SCALARS, crowded, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py import Lane, Variable, hook, ptr, u32, u64
-from luthier_py.errors import OutOfRegisters
-from luthier_py.inject import apply, policies
-from luthier_py.inject.policies import Private
+from luthier_py.base.errors import OutOfRegisters
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.isa import M0, RegSet
-from luthier_py.isa.registers import SCALARS as SCALARS_MASK
+from luthier_py.isa.model.registers import SCALARS as SCALARS_MASK
+from luthier_py.rewrite.inject import apply, policies
+from luthier_py.rewrite.inject.policies import Private
 
 MASKS = {"all lanes": -1, "one lane": 1, "some lanes": 0x0F0F00FF00F00F01, "no lane": 0}
 

@@ -8,11 +8,11 @@ from shown_kernels import V, instrumented
 from squeezed import crowded, marker, on, shows  # noqa: F401  (a fixture)
 from stack_hooks import stack_hooks, sums
 
-from luthier_py.clang.search import CLANG
-from luthier_py.errors import CheckFailed, Unsupported
-from luthier_py.inject import apply
-from luthier_py.inject.policies import Private
-from luthier_py.tool import Hooks, Variable, WaveVariable, hook, ptr, u32
+from luthier_py.base.errors import CheckFailed, Unsupported
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.inject import apply
+from luthier_py.rewrite.inject.policies import Private
+from luthier_py.rewrite.tool import Hooks, Variable, WaveVariable, hook, ptr, u32
 
 UNIFORM = r"""
 LUTHIER_HOOK() u32 uniform(lane<u32> x) {

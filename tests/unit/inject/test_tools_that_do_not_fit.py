@@ -6,9 +6,9 @@ import pytest
 from crowded import FULL, EveryWave, full_and_easy
 
 from luthier_py import Mutator, Several, Tool
-from luthier_py.errors import OutOfRegisters
-from luthier_py.inject import apply
-from luthier_py.pipeline import instrument
+from luthier_py.base.errors import OutOfRegisters
+from luthier_py.rewrite.inject import apply
+from luthier_py.rewrite.pipeline import instrument
 
 
 class Marks(Tool):

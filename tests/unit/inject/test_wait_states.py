@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from luthier_py.inject.items import Clone
-from luthier_py.inject.text import format_clone, parse_clone
-from luthier_py.inject.verify import verify
-from luthier_py.inject.wait_states import insert_wait_states
 from luthier_py.isa import instruction_set, target
+from luthier_py.rewrite.inject.items import Clone
+from luthier_py.rewrite.inject.text import format_clone, parse_clone
+from luthier_py.rewrite.inject.verify import verify
+from luthier_py.rewrite.inject.wait_states import insert_wait_states
 
 ISA = instruction_set(target("gfx90a"))
 GFX10, GFX11, GFX12 = (instruction_set(target(name), size) for name, size in (

@@ -9,14 +9,14 @@ import pytest
 from assembled import assembled, left_by
 
 from luthier_py import Lane, Mutator, Tool, Variable, array, hook, ptr, u32
-from luthier_py.errors import CheckFailed, DeviceError, FaultKind, Unsupported
-from luthier_py.inject import apply, clauses
+from luthier_py.base.errors import CheckFailed, DeviceError, FaultKind, Unsupported
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.isa import instruction_set, target, vgpr
-from luthier_py.isa.wave_registers import gives_back_vectors
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.tool import load_tool
+from luthier_py.isa.properties.wave_registers import gives_back_vectors
+from luthier_py.rewrite.inject import apply, clauses
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 GPUS = ("gfx1100", "gfx1201")
 WAIT = {"gfx1100": "s_waitcnt lgkmcnt(0)", "gfx1201": "s_wait_kmcnt 0x0", "gfx1250": "s_wait_kmcnt 0x0"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from synthetic import Row, build
 
-from luthier_py.ir import CallSite, Ending, Function, Program, lift, verify
 from luthier_py.isa import sgpr, vgpr
+from luthier_py.program.ir import CallSite, Ending, Function, Program, lift, verify
 
 END: Row = ("s_endpgm",)
 NOP: Row = ("s_nop", 0)

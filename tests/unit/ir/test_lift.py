@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from synthetic import Row, build
 
-from luthier_py.errors import CheckFailed, Invalid
-from luthier_py.ir import Block, Ending, Function, Program, lift, verify
+from luthier_py.base.errors import CheckFailed, Invalid
 from luthier_py.isa import EXEC, instruction_set, sgpr, target, vgpr
+from luthier_py.program.ir import Block, Ending, Function, Program, lift, verify
 
 END: Row = ("s_endpgm",)
 NOP: Row = ("s_nop", 0)

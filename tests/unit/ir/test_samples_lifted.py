@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.ir import Program, lift, verify
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.ir import Program, lift, verify
 from luthier_py.samples import Sample
 
 DATA = Path(__file__).parents[2] / "data"

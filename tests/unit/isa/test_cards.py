@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.errors import Unsupported
+from luthier_py.base.errors import Unsupported
 from luthier_py.isa import target, targets
-from luthier_py.isa.cards import drm_family, gfx_version, pci_device
+from luthier_py.isa.model.cards import drm_family, gfx_version, pci_device
 
 UNKNOWN = {"gfx801", "gfx802", "gfx803", "gfx805", "gfx810", "gfx1153", "gfx1250", "gfx1251"}
 

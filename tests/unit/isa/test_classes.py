@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from luthier_py.isa import OpFlag, instruction_set, target
-from luthier_py.isa.classes import InstructionClass, class_of
+from luthier_py.isa.properties.classes import InstructionClass, class_of
 
 TARGETS = "gfx803", "gfx900", "gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250"
 NOT_COUNTED = OpFlag.BRANCH | OpFlag.INDIRECT | OpFlag.CALL | OpFlag.END | OpFlag.BARRIER | OpFlag.WAIT

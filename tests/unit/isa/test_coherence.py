@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import instruction_set, target, vgpr
-from luthier_py.isa.coherence import is_coherent
+from luthier_py.isa.properties.coherence import is_coherent
 
 # plain, volatile, nontemporal, and an atomic load for the whole device
 KINDS = {

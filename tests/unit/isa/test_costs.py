@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import instruction_set, target, targets, vgpr
-from luthier_py.isa.costs import cost_of, work_of
-from luthier_py.isa.cycles import SOURCES, Pipe, Work, cycle_model
+from luthier_py.isa.timing.costs import cost_of, work_of
+from luthier_py.isa.timing.cycles import SOURCES, Pipe, Work, cycle_model
 
 V = vgpr
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target
-from luthier_py.isa.dual import halves, is_dual, operations
+from luthier_py.isa.encoding.dual import halves, is_dual, operations
 
 TARGETS = "gfx1100", "gfx1201", "gfx1250"
 

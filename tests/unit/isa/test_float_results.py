@@ -6,7 +6,7 @@ import pytest
 from each_target import EACH_TARGET
 
 from luthier_py.isa import Target, instruction_set, target, vgpr
-from luthier_py.isa.float_results import float_results
+from luthier_py.isa.properties.float_results import float_results
 
 POLES = ["v_rcp_f32 v0, v1", "v_rcp_f16 v0, v1", "v_rcp_f64 v[0:1], v[2:3]", "v_rcp_iflag_f32 v0, v1",
          "v_rsq_f32 v0, v1", "v_rsq_f64 v[0:1], v[2:3]", "v_log_f32 v0, v1", "v_log_f16 v0, v1",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
 from luthier_py.isa import EXEC, M0, VCC, agpr, instruction_set, sgpr, target, vgpr
 
 ISA = instruction_set(target("gfx90a"))

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 from luthier_py.isa import OpFlag, instruction_set, target
 from luthier_py.isa.columns import NOWHERE, read_columns
-from luthier_py.isa.scan import UNKNOWN
+from luthier_py.isa.encoding.scan import UNKNOWN
 
 TARGETS = ("gfx803", "gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250")
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from each_target import EACH_TARGET
 
-from luthier_py.errors import Invalid, Malformed
+from luthier_py.base.errors import Invalid, Malformed
 from luthier_py.isa import EXEC, M0, VCC, Access, OperandKind, Reg, agpr, instruction_set, sgpr, target, vgpr
 
 ISA = instruction_set(target("gfx90a"))

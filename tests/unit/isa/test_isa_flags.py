@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from luthier_py.isa import OpFlag
-from luthier_py.isa.table import Row, load_table
+from luthier_py.isa.encoding.table import Row, load_table
 
 FROM_LANES = {
     "V_PERMLANE16_B32", "V_PERMLANEX16_B32", "V_PERMLANE64_B32", "V_PERMLANE16_VAR_B32", "V_PERMLANEX16_VAR_B32",

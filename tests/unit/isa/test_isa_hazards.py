@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import M0, VCC, agpr, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.hazards import (
+from luthier_py.isa.hazards.wait_states import (
     advance_hazards,
     compute_missing_states,
     find_produced_hazards,

@@ -6,9 +6,9 @@ import pytest
 from each_target import EACH_TARGET
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target
-from luthier_py.isa.hazard_patterns import drop_ended_patterns, possible_patterns, select_mitigated_hazards
-from luthier_py.isa.pending_hazards import NOTHING, find_missing_mitigations, possible
-from luthier_py.isa.registers import RegSet
+from luthier_py.isa.hazards.patterns import drop_ended_patterns, possible_patterns, select_mitigated_hazards
+from luthier_py.isa.hazards.pending import NOTHING, find_missing_mitigations, possible
+from luthier_py.isa.model.registers import RegSet
 
 WAIT_SOURCES, WAIT_RESULTS = "s_waitcnt_depctr depctr_vm_vsrc(0)", "s_waitcnt_depctr depctr_va_vdst(0)"
 LOAD = "global_load_dword v1, v2, s[4:5]"

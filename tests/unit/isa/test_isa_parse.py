@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from luthier_py.errors import Invalid, Malformed
+from luthier_py.base.errors import Invalid, Malformed
 from luthier_py.isa import InstructionSet, OperandKind, instruction_set, target
 
 

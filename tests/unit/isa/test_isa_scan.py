@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 from luthier_py.isa import instruction_set, sgpr, target
-from luthier_py.isa.scan import UNKNOWN
+from luthier_py.isa.encoding.scan import UNKNOWN
 
 TARGETS = ("gfx803", "gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250")
 

@@ -11,13 +11,13 @@ from functools import cache
 
 import pytest
 
-from luthier_py.errors import Unsupported
+from luthier_py.base.errors import Unsupported
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.decode import Decoder, mnemonic_of
+from luthier_py.isa.encoding.decode import Decoder, mnemonic_of
+from luthier_py.isa.encoding.table import TABLES, Row, load_table
 from luthier_py.isa.generate.__main__ import main
 from luthier_py.isa.generate.rows import rows_of
 from luthier_py.isa.generate.tablegen import load
-from luthier_py.isa.table import TABLES, Row, load_table
 
 LOAD = """
 import time

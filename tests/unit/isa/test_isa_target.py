@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
 from luthier_py.isa import target, target_of_mach, targets
 
 GFX90A, GFX900, GFX1030 = target("gfx90a"), target("gfx900"), target("gfx1030")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
 from luthier_py.isa import InstructionSet, instruction_set, target
 from luthier_py.isa.columns import read_columns
 from luthier_py.samples import SAMPLES
@@ -45,8 +45,8 @@ def test_every_text_is_the_printers(name: str, wave_size: int) -> None:
 
 
 def test_every_text_of_the_samples() -> None:
-    from luthier_py.ir import lift
-    from luthier_py.loader import load
+    from luthier_py.binary.loader import load
+    from luthier_py.program.ir import lift
 
     for sample in SAMPLES:
         for function in lift(load(sample.path.read_bytes())).functions:

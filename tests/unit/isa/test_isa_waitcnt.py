@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 from each_target import EACH_TARGET
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 from luthier_py.isa import Counter, Target, instruction_set, target
-from luthier_py.isa.waitcnt import counters_of, encode_immediate, highest_count, waits_for
+from luthier_py.isa.encoding.waitcnt import counters_of, encode_immediate, highest_count, waits_for
 
 
 @pytest.mark.parametrize("row", EACH_TARGET)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Inst, instruction_set, target, targets, vgpr
-from luthier_py.isa.lds_banks import CDNA4, GFX9, SOURCES, Evidence, LaneGroups, LdsAccess, Way, bank_model, lds_access
+from luthier_py.isa.timing.lds_banks import (
+    CDNA4,
+    GFX9,
+    SOURCES,
+    Evidence,
+    LaneGroups,
+    LdsAccess,
+    Way,
+    bank_model,
+    lds_access,
+)
 
 MODELS = {bank_model(t).name: bank_model(t) for t in targets()}
 SERVICES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.peaks import peaks_of
+from luthier_py.isa.timing.peaks import peaks_of
 
 # Units, of RDNA work-group processors, and GHz; TFLOPS by type, of AMD's data sheets.
 DEVICES = {

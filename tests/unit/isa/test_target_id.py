@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
 from luthier_py.isa import Setting, parse_target_id, targets
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit import Payload, PayloadKey, compile_keys
-from luthier_py.tool import Constant, Hook
+from luthier_py.rewrite.jit import Payload, PayloadKey, compile_keys
+from luthier_py.rewrite.tool import Constant, Hook
 
 Compile = Callable[..., Payload]
 

@@ -1,7 +1,7 @@
 """Device code run by Python itself: numbers that know their width, as an oracle for the frontend.
 
 In: a Hook or Device whose function uses types, operators, range, min, max and abs. Out: what it returns when every
-operation is Python's own, followed by wrapping. Nothing of luthier_py.jit is used.
+operation is Python's own, followed by wrapping. Nothing of luthier_py.rewrite.jit is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from luthier_py.intrinsics import as_bits
-from luthier_py.tool import U16, U32, U64, Device, Kind, Scalar, array
+from luthier_py.rewrite.tool import U16, U32, U64, Device, Kind, Scalar, array
 
 _BITS = {16: U16, 32: U32, 64: U64}
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from luthier_py.analysis import analyse
+from luthier_py.binary.link import Patch, link
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.inject.apply import inject
-from luthier_py.ir import lift
+from luthier_py.emulator.interface import pack_arguments
 from luthier_py.isa import Target, vgpr
-from luthier_py.jit import compile_hooks
-from luthier_py.link import Patch, link
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.runtime import pack_arguments
-from luthier_py.tool import Hook, Mutator, Tool, Variable, u32, visit
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.inject.apply import inject
+from luthier_py.rewrite.jit import compile_hooks
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Hook, Mutator, Tool, Variable, u32, visit
 
 KERNEL = Path(__file__).resolve().parents[2] / "data" / "vector_add.co"
 LANES = 64

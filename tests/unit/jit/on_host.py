@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from luthier_py import llvm
+from luthier_py.base import llvm
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit.frontend import HookIr, hook_ir, module
-from luthier_py.tool import Hook
+from luthier_py.rewrite.jit.python.frontend import HookIr, hook_ir, module
+from luthier_py.rewrite.tool import Hook
 
 ISA = instruction_set(target("gfx90a"), 64)
 WIDTH = 8  # bytes that a number takes in the buffers

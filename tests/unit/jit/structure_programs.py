@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.tool import types
+from luthier_py.rewrite.tool.hooks import types
 
 INTEGERS = ("u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64")
 NUMBERS = (*INTEGERS, "f16", "f32", "f64")
@@ -36,7 +36,7 @@ class Program:
         for name, inner in (("A", ()), ("B", ("A",)), ("S", ("A", "B"))):
             self.structs[name] = [(f"m{k}", self.rng.choice(inner) if inner and self.rng.random() < 0.4
                                    else self.rng.choice(NUMBERS)) for k in range(self.rng.randrange(1, 6))]
-        lines = ["from luthier_py.tool import Lane, array, device, hook, ptr, " + ", ".join(NUMBERS)]
+        lines = ["from luthier_py.rewrite.tool import Lane, array, device, hook, ptr, " + ", ".join(NUMBERS)]
         for name, members in self.structs.items():
             lines += [f"class {name}:", *(f"    {member}: {kind}" for member, kind in members)]
         for name in self.structs:

@@ -12,8 +12,13 @@ from on_host import on_host
 from reference.buffers import Resource
 
 from luthier_py.isa import Target
-from luthier_py.tool import hook, u32, u64
-from luthier_py.tool.buffers import buffer_address, buffer_holds, scalar_buffer_address, scalar_buffer_holds
+from luthier_py.rewrite.tool import hook, u32, u64
+from luthier_py.rewrite.tool.hooks.buffers import (
+    buffer_address,
+    buffer_holds,
+    scalar_buffer_address,
+    scalar_buffer_holds,
+)
 
 SIZES = (1, 2, 4, 8, 12, 16)
 

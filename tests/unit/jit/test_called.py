@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 
 from luthier_py.isa import Counter, Inst, instruction_set, sgpr, target, vgpr
-from luthier_py.jit.called import returns, without_returns
+from luthier_py.rewrite.jit.called import returns, without_returns
 
 
 @pytest.mark.parametrize("name", ["gfx90a", "gfx1100", "gfx1201"])

@@ -10,10 +10,23 @@ from typing import Any
 import pytest
 from hook_files import load_text
 
-from luthier_py import llvm
+from luthier_py.base import llvm
 from luthier_py.isa import InstructionSet, OpFlag, instruction_set, target
-from luthier_py.jit import PayloadKey, compile, compile_hooks, compile_keys, payload_key
-from luthier_py.tool import Constant, Edits, Hook, Insertion, Place, Variable, WaveVariable, f32, hook, ptr, u32, u64
+from luthier_py.rewrite.jit import PayloadKey, compile, compile_hooks, compile_keys, payload_key
+from luthier_py.rewrite.tool import (
+    Constant,
+    Edits,
+    Hook,
+    Insertion,
+    Place,
+    Variable,
+    WaveVariable,
+    f32,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -128,14 +141,14 @@ def test_kept_code_needs_no_llvm(own_cache: Path, isa: InstructionSet, tmp_path:
     script.write_text(
         "import sys\n"
         "from luthier_py.isa import instruction_set, target\n"
-        "from luthier_py.jit import PayloadKey, compile_keys\n"
-        "from luthier_py.tool import hook, u32, u64\n"
+        "from luthier_py.rewrite.jit import PayloadKey, compile_keys\n"
+        "from luthier_py.rewrite.tool import hook, u32, u64\n"
         "@hook\ndef add(count: u64, n: u32) -> u64:\n    return count + n\n"
         "assert 'llvmlite' not in sys.modules\n"
         "compile_keys({PayloadKey(add, (None, 9)): None}, instruction_set(target('gfx90a'), 64))\n"
         "print('llvmlite' in sys.modules)\n"
     )
-    root = Path(llvm.__file__).parent.parent
+    root = Path(__file__).parents[3]
     runs = [
         subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, cwd=root,
                        env={"PYTHONPATH": str(root), "LUTHIER_CACHE_DIR": str(own_cache)}).stdout.strip()
@@ -151,7 +164,7 @@ def test_hooks_that_are_wanted_together_are_compiled_together(isa: InstructionSe
 
 
 def test_the_example_of_the_manual(isa: InstructionSet, tmp_path: Path) -> None:
-    manual = (Path(llvm.__file__).parent.parent / "docs" / "device-python.md").read_text()
+    manual = (Path(__file__).parents[3] / "docs" / "device-python.md").read_text()
     example = load_text(tmp_path, manual.split("```python\n")[1].partition("```")[0])
     made = compile_keys(keys(key(example.trace, None, None, None)), isa)[key(example.trace, None, None, None)]
     assert sum(bool(inst.op.flags & OpFlag.ATOMIC) for inst in made.instrs) == 1

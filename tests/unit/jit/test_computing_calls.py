@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from luthier_py.errors import Unsupported
+from luthier_py.base.errors import Unsupported
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.tool import Hook, Hooks
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.tool import Hook, Hooks
 
 pytestmark = pytest.mark.usefixtures("clang")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from luthier_py.isa import EXEC, VCC, Inst, instruction_set, sgpr, target, vgpr
-from luthier_py.jit.exec_mask import ExecProof, follow_exec
+from luthier_py.rewrite.jit.exec_mask import ExecProof, follow_exec
 
 E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
 COMPARE = ("v_cmp_eq_u32_e32", V, 0, vgpr(0))

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from luthier_py.analysis import analyse
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError
+from luthier_py.emulator.interface import pack_arguments
 from luthier_py.intrinsics import atomic_add
-from luthier_py.ir import lift
 from luthier_py.isa import vgpr
-from luthier_py.jit import payload_key
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.runtime import pack_arguments
-from luthier_py.tool import (
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.jit import payload_key
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     Hook,
     Insertion,
     Lane,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import HookError, Unsupported
+from luthier_py.base.errors import HookError, Unsupported
 from luthier_py.intrinsics import (
     active_mask,
     all_,
@@ -35,11 +35,11 @@ from luthier_py.intrinsics import (
     wave_size,
 )
 from luthier_py.isa import EXEC, SCC, OpFlag, RegFile, RegSet, instruction_set, sgpr, target, vgpr
-from luthier_py.jit import fragment
-from luthier_py.jit.convention import Seat
-from luthier_py.jit.frontend import HookIr
-from luthier_py.jit.object import Code
-from luthier_py.tool import U32, Hook, Lane, f32, f64, hook, i32, ptr, u32, u64
+from luthier_py.rewrite.jit import fragment
+from luthier_py.rewrite.jit.convention import Seat
+from luthier_py.rewrite.jit.object import Code
+from luthier_py.rewrite.jit.python.frontend import HookIr
+from luthier_py.rewrite.tool import U32, Hook, Lane, f32, f64, hook, i32, ptr, u32, u64
 
 TARGETS = [
     ("gfx906", 64), ("gfx908", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1030", 32), ("gfx1030", 64),

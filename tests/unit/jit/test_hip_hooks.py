@@ -14,11 +14,11 @@ from executables import executable
 from observing import LANES, launch, observe
 
 from luthier_py import intrinsics
-from luthier_py.clang.search import CLANG
-from luthier_py.errors import HookError, LuthierError, Unsupported
+from luthier_py.base.errors import HookError, LuthierError, Unsupported
 from luthier_py.isa import Target, instruction_set, target, vgpr
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.tool import (
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.tool import (
     Hook,
     Hooks,
     Lane,
@@ -34,8 +34,8 @@ from luthier_py.tool import (
     u32,
     u64,
 )
-from luthier_py.tool.hip import INCLUDE
-from luthier_py.tool.state import Untold, state_of
+from luthier_py.rewrite.tool.cpp.hip import INCLUDE
+from luthier_py.rewrite.tool.state import Untold, state_of
 
 TEXT = r"""
 #include <luthier/hooks.h>
@@ -322,7 +322,7 @@ def test_a_file_stands_beside_the_tool(tmp_path: Path) -> None:
 
 
 def test_bitcode_that_is_there(hooks: Hooks, clang: str, tmp_path: Path) -> None:
-    from luthier_py.tool.hip import HipSource
+    from luthier_py.rewrite.tool.cpp.hip import HipSource
 
     (tmp_path / "mine.bc").write_bytes(HipSource("mine", TEXT).bitcode("gfx90a", 64))
     ready = Hooks.from_bitcode(tmp_path / "mine.bc")

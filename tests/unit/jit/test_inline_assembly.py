@@ -11,12 +11,12 @@ from each_target import EACH_TARGET
 from hook_files import load_text
 from observing import LANES, launch, observe
 
-from luthier_py.errors import HookError, Unsupported
+from luthier_py.base.errors import HookError, Unsupported
 from luthier_py.intrinsics import read_lane
 from luthier_py.isa import Inst, instruction_set, target, vgpr
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.jit.frontend import hook_ir
-from luthier_py.tool import (
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.jit.python.frontend import hook_ir
+from luthier_py.rewrite.tool import (
     Hook,
     Hooks,
     Lane,
@@ -275,7 +275,7 @@ def test_in_hooks_with_a_stack() -> None:
 # -- refusals --------------------------------------------------------------------------------------
 
 HEADER = """\
-from luthier_py.tool import Lane, asm, bool_, hook, ptr, u32, u64
+from luthier_py.rewrite.tool import Lane, asm, bool_, hook, ptr, u32, u64
 
 TEXT = "v_mov_b32 {0}, {1}"
 

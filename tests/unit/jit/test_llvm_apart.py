@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from luthier_py import llvm
-from luthier_py.errors import Invalid, Unsupported
+from luthier_py.base import llvm
+from luthier_py.base.errors import Invalid, Unsupported
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.tool import Hook, Hooks, Lane, array, device, hook, ptr, u32, u64
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.tool import Hook, Hooks, Lane, array, device, hook, ptr, u32, u64
 
 ISA = instruction_set(target("gfx90a"))
 

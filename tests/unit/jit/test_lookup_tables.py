@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from observing import KERNEL, LANES, launch
 
-from luthier_py.errors import CheckFailed, HookError, Invalid
+from luthier_py.base.errors import CheckFailed, HookError, Invalid
+from luthier_py.binary.loader import SegmentFlag, load
 from luthier_py.isa import vgpr
-from luthier_py.loader import SegmentFlag, load
-from luthier_py.pipeline import instrument
 from luthier_py.proof import prove
-from luthier_py.tool import (
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     Hooks,
     Lane,
     LookupTable,

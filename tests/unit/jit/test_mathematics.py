@@ -14,13 +14,13 @@ from each_target import EACH_TARGET
 from hook_files import load_text
 from observing import LANES, observe
 
-from luthier_py.clang import Search
-from luthier_py.errors import HookError, Unsupported
+from luthier_py.base.errors import HookError, Unsupported
 from luthier_py.isa import Target, instruction_set, target
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.jit.frontend import hook_ir
-from luthier_py.jit.mathematics import NAMES
-from luthier_py.tool import F16, F32, F64, Hooks, Lane, Scalar, f32, f64, hook, ptr, u32
+from luthier_py.rewrite.clang import Search
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.jit.python.frontend import hook_ir
+from luthier_py.rewrite.jit.python.mathematics import NAMES
+from luthier_py.rewrite.tool import F16, F32, F64, Hooks, Lane, Scalar, f32, f64, hook, ptr, u32
 
 EXACT = {"sqrt": math.sqrt, "fabs": math.fabs, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
 # Errors that ROCm's documents allow (OpenCL C, "Relative error as ULPs"), in units of the last place.
@@ -35,7 +35,7 @@ TWO = {"pow": (0.1, 9.0), "atan2": (-9.0, 9.0), "hypot": (-9.0, 9.0), "fmod": (-
 HOOK = """
 import math
 from luthier_py.intrinsics import as_bits
-from luthier_py.tool import Lane, f16, f32, f64, hook, ptr, u16, u32, u64
+from luthier_py.rewrite.tool import Lane, f16, f32, f64, hook, ptr, u16, u32, u64
 
 @hook
 def h(out: ptr[u32], x: Lane[u32]) -> None:
@@ -142,7 +142,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("call, words", REFUSED)
 def test_refusals(tmp_path: Path, call: str, words: str) -> None:
-    imports = "import math\nimport numpy as np\nfrom luthier_py.tool import *\n"
+    imports = "import math\nimport numpy as np\nfrom luthier_py.rewrite.tool import *\n"
     text = f"{imports}@hook\ndef h(x: u32) -> f32:\n    return f32({call})\n"
     with pytest.raises(HookError, match=f":6: h: .*{words}|{words}"):
         hook_ir(load_text(tmp_path, text).h, (None,), instruction_set(target("gfx90a"), 64))
@@ -154,7 +154,7 @@ def test_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise Unsupported("no device library: install it")
 
     monkeypatch.setattr(Search, "library", nowhere)
-    key = PayloadKey(load_text(tmp_path, "import math\nfrom luthier_py.tool import *\n@hook\ndef h(x: f32) -> f32:\n"
+    key = PayloadKey(load_text(tmp_path, "import math\nfrom luthier_py import *\n@hook\ndef h(x: f32) -> f32:\n"
                                          "    return math.sin(x)\n").h, (None,))  # fmt: skip
     with pytest.raises(Unsupported, match="no device library"):
         compile_keys({key: None}, instruction_set(target("gfx90a"), 64))

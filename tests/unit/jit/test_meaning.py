@@ -12,7 +12,24 @@ from fixed_width import plain, run
 from hook_files import INTERESTING, KINDS, load_text, random_function
 from on_host import on_host
 
-from luthier_py.tool import Hook, Scalar, array, bool_, device, f32, f64, hook, i8, i16, i32, i64, u8, u16, u32, u64
+from luthier_py.rewrite.tool import (
+    Hook,
+    Scalar,
+    array,
+    bool_,
+    device,
+    f32,
+    f64,
+    hook,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 
 SCALE = 3
 OFFSET = -7
@@ -232,7 +249,7 @@ def test_device_code_means_what_python_means(hook: Hook, compiled: dict[str, Any
 
 
 def test_random_programs(tmp_path: Path) -> None:
-    rng, texts = random.Random(20), ["from luthier_py.tool import hook, i8, i16, i32, i64, u8, u16, u32, u64", ""]
+    rng, texts = random.Random(20), ["from luthier_py import hook, i8, i16, i32, i64, u8, u16, u32, u64", ""]
     for i in range(60):
         kind = rng.choice(KINDS)
         texts.append(random_function(rng, f"@hook\ndef r{i}(x: {kind}, y: {kind}) -> {kind}:", kind))

@@ -39,7 +39,7 @@ from luthier_py.intrinsics import (
     wave_size,
 )
 from luthier_py.isa import vgpr
-from luthier_py.tool import (
+from luthier_py.rewrite.tool import (
     Lane,
     Mutator,
     Tool,
@@ -266,7 +266,7 @@ def check_lane_functions(functions: Sequence[Any], folder: Path, lanes: int = LA
     source = Path(sys.modules[functions[0].function.__module__].__file__ or "").stem
     names = ", ".join(function.name for function in functions)
     sys.path.append(str(folder))
-    texts = [f"from {source} import {names}\nfrom luthier_py.tool import Lane, hook, ptr, {TYPES}\n"]
+    texts = [f"from {source} import {names}\nfrom luthier_py.rewrite.tool import Lane, hook, ptr, {TYPES}\n"]
     for i, function in enumerate(functions):
         kind = function.signature.parameters[0].type
         texts.append(HOOK.format(i=i, name=function.name, kind=kind, low=2 * i * LANES, high=(2 * i + 1) * LANES))
@@ -287,7 +287,7 @@ def test_lanes_compute_what_python_does(tmp_path: Path, lanes: int) -> None:
 
 
 def test_random_lane_programs(tmp_path: Path) -> None:
-    rng, texts = random.Random(5), [f"from luthier_py.tool import Lane, device, {TYPES}", ""]
+    rng, texts = random.Random(5), [f"from luthier_py.rewrite.tool import Lane, device, {TYPES}", ""]
     for i in range(16):
         kind = rng.choice(KINDS)
         header = f"@device\ndef r{i}(x: Lane[{kind}], y: Lane[{kind}]) -> Lane[{kind}]:"

@@ -8,9 +8,9 @@ from observing import LANES, launch, observe
 
 from luthier_py.intrinsics import read_first_lane
 from luthier_py.isa import Target, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.vector_modes import moves_relative
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.tool import (
+from luthier_py.isa.properties.vector_modes import moves_relative
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.tool import (
     Hooks,
     Lane,
     Mutator,

@@ -9,18 +9,33 @@ import numpy as np
 import pytest
 from observing import LANES, launch
 
+from luthier_py.base.errors import HookError, ToolError, Unsupported
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError, ToolError, Unsupported
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
 from luthier_py.isa import instruction_set, target, vgpr
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import summary
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
+    Hook,
+    Hooks,
+    Lane,
+    Mutator,
+    Pointer,
+    Tool,
+    Variable,
+    array,
+    device,
+    f32,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import Hook, Hooks, Lane, Mutator, Pointer, Tool, Variable, array, device, f32, hook, ptr, u32, u64
 
 TEXT = r"""
 #include <luthier/hooks.h>

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from hook_files import load_text
 
-from luthier_py.errors import HookError
+from luthier_py.base.errors import HookError
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit.frontend import hook_ir
-from luthier_py.tool import Hook
+from luthier_py.rewrite.jit.python.frontend import hook_ir
+from luthier_py.rewrite.tool import Hook
 
 ISA = instruction_set(target("gfx90a"), 64)
 HEADER = """\
 import math
-from luthier_py.tool import Lane, array, bf16, bool_, device, f16, f32, f64, hook, i32, i64, lds, ptr, scratch, u32, u64
+from luthier_py import Lane, array, bf16, bool_, device, f16, f32, f64, hook, i32, i64, lds, ptr, scratch, u32, u64
 from luthier_py.intrinsics import atomic_add, lane_id, read_lane, popcount, as_bits, read_first_lane, atomic_cas
 
 SIZE = 12
@@ -260,7 +260,7 @@ def test_a_single_lane_cannot_differ(tmp_path: Path) -> None:
 
 def test_without_source(tmp_path: Path) -> None:
     names: dict[str, Hook] = {}
-    exec("from luthier_py.tool import hook, u32\n@hook\ndef h(x: u32) -> u32:\n    return x\n", names)
+    exec("from luthier_py.rewrite.tool import hook, u32\n@hook\ndef h(x: u32) -> u32:\n    return x\n", names)
     with pytest.raises(HookError, match=r"<string>:2: h: its source cannot be read; device code must be a def"):
         hook_ir(names["h"], (None,), ISA)
 

@@ -12,7 +12,7 @@ from observing import LANES, launch
 from structure_programs import Program
 
 from luthier_py.isa import vgpr
-from luthier_py.tool import Mutator, Tool, Variable
+from luthier_py.rewrite.tool import Mutator, Tool, Variable
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -10,10 +10,10 @@ import pytest
 from hook_files import load_text
 from observing import LANES, launch
 
-from luthier_py.errors import HookError
+from luthier_py.base.errors import HookError
 from luthier_py.isa import instruction_set, target, vgpr
-from luthier_py.jit.frontend import hook_ir
-from luthier_py.tool import (
+from luthier_py.rewrite.jit.python.frontend import hook_ir
+from luthier_py.rewrite.tool import (
     Hook,
     Hooks,
     Lane,
@@ -177,7 +177,7 @@ def test_of_one_member_only_that_is_touched(assembly: Callable[..., list[str]]) 
 HEADER = """\
 from luthier_py import asm
 from luthier_py.intrinsics import atomic_add, popcount
-from luthier_py.tool import Lane, array, bool_, device, f32, hook, lds, ptr, u32, u64
+from luthier_py.rewrite.tool import Lane, array, bool_, device, f32, hook, lds, ptr, u32, u64
 
 class Point:
     x: u32

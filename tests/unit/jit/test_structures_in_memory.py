@@ -10,17 +10,16 @@ import pytest
 from hook_files import load_text
 from observing import LANES, launch
 
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add, read_first_lane, read_lane
-from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, vgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import (
+from luthier_py.program.ir import Instr
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     Lane,
     LaunchResult,
     LaunchVariable,
@@ -42,6 +41,7 @@ from luthier_py.tool import (
     u64,
     wave_in_launch,
 )
+from luthier_py.samples import sample
 
 
 class Pair:

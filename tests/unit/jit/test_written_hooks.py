@@ -6,13 +6,13 @@ import ast
 
 import pytest
 
-from luthier_py.errors import HookError
+from luthier_py.base.errors import HookError
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit.frontend import hook_ir
-from luthier_py.tool import U32, Hook, Parameter, Pointer, Signature, hook, ptr, u32
-from luthier_py.tool.hook import make_hook
-from luthier_py.tool.written import build_function
+from luthier_py.rewrite.jit.python.frontend import hook_ir
+from luthier_py.rewrite.tool import U32, Hook, Parameter, Pointer, Signature, hook, ptr, u32
+from luthier_py.rewrite.tool.hooks.hook import make_hook
+from luthier_py.rewrite.tool.hooks.written import build_function
 
 PARAMETERS = Parameter("total", Pointer(U32), False), Parameter("n", U32, False)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from patience import PATIENCE
 
-from luthier_py.runtime.kfd import device_library
+from luthier_py.host.kfd import device_library
 
 PRELUDE = f"PATIENCE = {PATIENCE / 2}" + '''
 import ctypes, errno, fcntl, mmap, os, struct, sys, threading, time

@@ -13,7 +13,7 @@ import pytest
 from driven import PRELUDE
 from patience import PATIENCE, until
 
-from luthier_py.runtime.kfd import device_library
+from luthier_py.host.kfd import device_library
 
 WORK = """
 ring = Ring(kfd, drm, ARENA + (1 << 20), 1)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.features.settings.stack import SYSFS, topology_environment
+from luthier_py.host.kfd import device_library
 from luthier_py.isa import target
-from luthier_py.runtime.kfd import device_library
-from luthier_py.session.stack import SYSFS, topology_environment
 
 LOOK = """
 import json, os

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from patience import until
 
-from luthier_py.worker.kfd.queues import BARRIER_AND, INVALID, PACKET_BYTES, AqlQueue, DriverQueue, QueueMemory
+from luthier_py.host.kfd.queues import BARRIER_AND, INVALID, PACKET_BYTES, AqlQueue, DriverQueue, QueueMemory
 
 
 class Nobody:

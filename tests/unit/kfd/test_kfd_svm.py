@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from driven import drive
 
-from luthier_py.worker.kfd.topology import USE_SVM
+from luthier_py.host.kfd.topology import USE_SVM
 
 ALL = 0xFFFFFFFF
 SVM = """

@@ -9,7 +9,7 @@ from patience import PATIENCE
 
 PROGRAM = """
 import ctypes, sys, threading
-from luthier_py.worker.kfd import words
+from luthier_py.host.kfd import words
 sys.setswitchinterval(1e-6)
 word = ctypes.c_uint64()
 for turn in range(30):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from luthier_py.binary.link import apply_bindings
+from luthier_py.binary.loader import load
 from luthier_py.isa import instruction_set, target
-from luthier_py.link import apply_bindings
-from luthier_py.loader import load
-from luthier_py.pipeline import carry_out, plan
+from luthier_py.rewrite.pipeline import carry_out, plan
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 BASE = 0x7F12_3456_7000
 

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from luthier_py.errors import Invalid, LuthierError, Unsupported
-from luthier_py.link import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch, link
-from luthier_py.loader import CodeObject, SymbolBinding, SymbolType, Visibility, load
+from luthier_py.base.errors import Invalid, LuthierError, Unsupported
+from luthier_py.binary.link import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch, link
+from luthier_py.binary.loader import CodeObject, SymbolBinding, SymbolType, Visibility, load
 from luthier_py.samples import SAMPLES, Sample
 
 OBJECTS = {sample.name: load(sample.path.read_bytes(), sample.name) for sample in SAMPLES}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from test_tables import find_gnu, find_sysv
 
-from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
-from luthier_py.link.layout import PAGE_BYTES
-from luthier_py.link.tables import symbol_names
-from luthier_py.loader import CodeObject, SectionType, SegmentType, load
-from luthier_py.loader.elf import DYNAMIC
+from luthier_py.binary.link import Chunk, NewKernel, NewVariable, Patch, link
+from luthier_py.binary.link.layout import PAGE_BYTES
+from luthier_py.binary.link.tables import symbol_names
+from luthier_py.binary.loader import CodeObject, SectionType, SegmentType, load
+from luthier_py.binary.loader.elf import DYNAMIC
 from luthier_py.samples import sample
 
 SAXPY = load(sample("saxpy").path.read_bytes(), "saxpy")

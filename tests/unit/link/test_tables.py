@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from luthier_py.errors import Malformed
-from luthier_py.link.tables import StringTable, build_gnu_hash, build_hash, first_hashed, gnu_hash, sysv_hash
+from luthier_py.base.errors import Malformed
+from luthier_py.binary.link.tables import StringTable, build_gnu_hash, build_hash, first_hashed, gnu_hash, sysv_hash
 
 NAMES = st.lists(st.binary(min_size=1, max_size=12).filter(lambda name: 0 not in name), unique=True, max_size=60)
 

@@ -10,17 +10,17 @@ import pytest
 from fat_binaries import bundle
 from test_note_and_bundle import compressed
 
-from luthier_py.errors import Invalid, LuthierError, Malformed
+from luthier_py.base.errors import Invalid, LuthierError, Malformed
+from luthier_py.binary.loader import Broken, CodeObject, Member, choose, load, load_each, members, open_code, read_code
+from luthier_py.features.run.launched import launch_file
+from luthier_py.features.run.run import Launch
+from luthier_py.features.run.specs import parse_argument
+from luthier_py.features.settings.run_settings import RunSettings
+from luthier_py.host.worker.bundles import code_for
+from luthier_py.host.worker.device import properties
+from luthier_py.host.worker.error_boundary import Refused
 from luthier_py.isa import parse_target_id
-from luthier_py.loader import Broken, CodeObject, Member, choose, load, load_each, members, open_code, read_code
 from luthier_py.samples import SAMPLES
-from luthier_py.session.launched import launch_file
-from luthier_py.session.run import Launch
-from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.specs import parse_argument
-from luthier_py.worker import properties
-from luthier_py.worker.bundles import code_for
-from luthier_py.worker.error_boundary import Refused
 
 FIRST, SECOND = (SAMPLES[i].path.read_bytes() for i in (0, 1))
 ELF = b"\x7fELF"

@@ -11,14 +11,14 @@ from typing import Any
 import msgpack
 import pytest
 
-from luthier_py.errors import Invalid, LuthierError, Malformed, Unsupported
-from luthier_py.ir import lift
-from luthier_py.isa.target import target
-from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
-from luthier_py.loader import RelocationKind, Setting, SymbolBinding, SymbolType, load
-from luthier_py.pipeline import instrument
+from luthier_py.base.errors import Invalid, LuthierError, Malformed, Unsupported
+from luthier_py.binary.link import Chunk, NewKernel, NewVariable, Patch, link
+from luthier_py.binary.loader import RelocationKind, Setting, SymbolBinding, SymbolType, load
+from luthier_py.isa.model.target import target
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, Sample
-from luthier_py.tool import load_tool
 
 DATA = {sample.name: sample.path.read_bytes() for sample in SAMPLES}
 

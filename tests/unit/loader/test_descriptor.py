@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from luthier_py.errors import Invalid
-from luthier_py.isa.target import Target, target, targets
-from luthier_py.loader import KernelDescriptor, load
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import KernelDescriptor, load
+from luthier_py.isa.model.target import Target, target, targets
 from luthier_py.samples import Sample
 
 # AMDGPUUsage, "Kernel Descriptor": first bit of the 512, and width.

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from luthier_py.errors import LuthierError
-from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
-from luthier_py.loader import load, unbundle
+from luthier_py.base.errors import LuthierError
+from luthier_py.binary.link import Chunk, NewKernel, NewVariable, Patch, link
+from luthier_py.binary.loader import load, unbundle
 from luthier_py.samples import SAMPLES
 
 DATA = {sample.name: sample.path.read_bytes() for sample in SAMPLES}

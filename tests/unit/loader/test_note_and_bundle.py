@@ -16,11 +16,11 @@ from fat_binaries import bundle
 from hypothesis import given
 from hypothesis import strategies as st
 
+from luthier_py.base.errors import Invalid, Malformed, Unsupported
+from luthier_py.binary.loader import CodeObject, load, load_each, read_code, unbundle
+from luthier_py.binary.loader.codeobject import find_metadata
+from luthier_py.binary.loader.note import Note, pack_metadata, read_notes, unpack_metadata
 from luthier_py.cli import app
-from luthier_py.errors import Invalid, Malformed, Unsupported
-from luthier_py.loader import CodeObject, load, load_each, read_code, unbundle
-from luthier_py.loader.codeobject import find_metadata
-from luthier_py.loader.note import Note, pack_metadata, read_notes, unpack_metadata
 from luthier_py.samples import SAMPLES, Sample
 
 DATA = Path(__file__).resolve().parents[2] / "data"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from luthier_py.loader.origins import (
+from luthier_py.binary.loader.origins import (
     BACK,
     CODE_SECTION,
     HERE,

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from compiled_samples import OPTIONS
 
+from luthier_py.base.errors import Malformed
+from luthier_py.binary.loader import load
+from luthier_py.binary.loader.codeobject import find_metadata
+from luthier_py.binary.loader.note import merge_metadata
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Malformed
-from luthier_py.loader import load
-from luthier_py.loader.codeobject import find_metadata
-from luthier_py.loader.note import merge_metadata
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import load_tool
 
 NAMES = "saxpy", "reduce", "transpose"
 

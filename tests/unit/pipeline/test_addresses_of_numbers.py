@@ -6,13 +6,27 @@ import re
 
 import pytest
 
-from luthier_py.errors import CheckFailed, HookError
-from luthier_py.inject.addresses import check_addresses
+from luthier_py.base.errors import CheckFailed, HookError
 from luthier_py.isa import instruction_set, target
-from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.inject.addresses import check_addresses
+from luthier_py.rewrite.jit import PayloadKey, compile_keys
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
+    Hook,
+    Hooks,
+    Lane,
+    Mutator,
+    Tool,
+    Variable,
+    address,
+    hook,
+    lds,
+    ptr,
+    u32,
+    u64,
+    workitem_id,
+)
 from luthier_py.samples import sample
-from luthier_py.tool import Hook, Hooks, Lane, Mutator, Tool, Variable, address, hook, lds, ptr, u32, u64, workitem_id
 
 IN_CPP = """
 #include <luthier/hooks.h>
@@ -93,6 +107,6 @@ def test_what_the_hook_did_not_write_is_the_proofs_to_tell(monkeypatch: pytest.M
     def fails(*_: object) -> None:
         raise CheckFailed("something else")
 
-    monkeypatch.setattr("luthier_py.pipeline.prove", fails)
+    monkeypatch.setattr("luthier_py.rewrite.pipeline.prove", fails)
     with pytest.raises(CheckFailed, match="something else"):
         carried_out(joined)

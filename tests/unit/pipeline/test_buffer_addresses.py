@@ -13,8 +13,8 @@ from assembled import BUFFER_BYTES, assembled
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.intrinsics import lane_id
 from luthier_py.isa import sgpr, target, vgpr
-from luthier_py.pipeline import instrument
-from luthier_py.tool import Lane, Mutator, Tool, Variable, address, bool_, bounds, hook, ptr, u32, u64
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Lane, Mutator, Tool, Variable, address, bool_, bounds, hook, ptr, u32, u64
 
 LANES = 32
 BODY = """

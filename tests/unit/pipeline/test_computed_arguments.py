@@ -8,12 +8,12 @@ import pytest
 from emulated import LANES
 from given import given
 
-from luthier_py.analysis import analyse
-from luthier_py.errors import HookError
-from luthier_py.ir import lift
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, M0, SCC, VCC, agpr, sgpr, vgpr
-from luthier_py.loader import load
-from luthier_py.tool import Lane, Mutator, Place, Variable, WaveVariable, computed, device, hook, ptr, u32, u64
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.tool import Lane, Mutator, Place, Variable, WaveVariable, computed, device, hook, ptr, u32, u64
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from luthier_py.errors import LuthierError
-from luthier_py.loader import SectionType, load
-from luthier_py.pipeline import carry_out, instrument, plan
+from luthier_py.base.errors import LuthierError
+from luthier_py.binary.loader import SectionType, load
+from luthier_py.rewrite.pipeline import carry_out, instrument, plan
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 POINTERS = sample("function_pointers").path.read_bytes()
 TYPE, FLAGS, LINK = (4, "I"), (8, "Q"), (40, "I")  # of a section header

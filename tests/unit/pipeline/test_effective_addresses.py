@@ -10,11 +10,11 @@ import pytest
 from emulated import ISA, LANES, code_object
 from given import given
 
-from luthier_py.errors import EditConflict, HookError
-from luthier_py.ir import Instr, lift
+from luthier_py.base.errors import EditConflict, HookError
+from luthier_py.binary.loader import load
 from luthier_py.isa import M0, AccessKind, Reg, sgpr, vgpr
-from luthier_py.loader import load
-from luthier_py.tool import (
+from luthier_py.program.ir import Instr, lift
+from luthier_py.rewrite.tool import (
     Lane,
     Mutator,
     Place,

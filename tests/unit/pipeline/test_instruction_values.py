@@ -10,17 +10,16 @@ import pytest
 from emulated import ISA, LANES, code_object
 from given import given
 
+from luthier_py.base.errors import EditConflict, HookError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import EditConflict, HookError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
 from luthier_py.intrinsics import atomic_add, popcount, read_first_lane
-from luthier_py.ir import Instr, lift
 from luthier_py.isa import EXEC, VCC, AccessKind, OpFlag, Space, agpr, sgpr, vgpr
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.samples import SAMPLES, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import (
+from luthier_py.program.ir import Instr, lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     Lane,
     LaunchResult,
     Mutator,
@@ -42,6 +41,7 @@ from luthier_py.tool import (
     u32,
     u64,
 )
+from luthier_py.samples import SAMPLES, sample
 
 Asked: TypeAlias = Callable[[Instr], Sequence[tuple[Place, Any, int]]]
 FULL = (1 << 64) - 1

@@ -11,23 +11,22 @@ import pytest
 from emulated import LANES, Bench, code_object
 from given import given, keep_narrow
 
-from luthier_py.claim_check import check_claim_of_tool
-from luthier_py.clang.search import CLANG
+from luthier_py.base.errors import CheckFailed, HookError, Unsupported
+from luthier_py.binary.loader import MOST_STACK_BYTES, load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed, HookError, Unsupported
-from luthier_py.inject.policies import Private
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add
-from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Space, instruction_set, sgpr, target, targets, vgpr
-from luthier_py.jit import PayloadKey, compile_hooks, compile_keys
-from luthier_py.loader import MOST_STACK_BYTES, load
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir import Instr
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import summary
-from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import (
+from luthier_py.rewrite.claim_check import check_claim_of_tool
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.inject.policies import Private
+from luthier_py.rewrite.jit import PayloadKey, compile_hooks, compile_keys
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import (
     Hook,
     Hooks,
     Lane,
@@ -49,6 +48,7 @@ from luthier_py.tool import (
     u32,
     u64,
 )
+from luthier_py.samples import sample
 
 MOST = 512
 OPTIONS = ("-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none "

@@ -6,11 +6,11 @@ import pytest
 from emulated import LANES, Bench, code_object
 from given import keep_narrow
 
-from luthier_py.clang.search import CLANG
-from luthier_py.errors import HookError
+from luthier_py.base.errors import HookError
 from luthier_py.isa import sgpr, vgpr
-from luthier_py.pipeline import instrument
-from luthier_py.tool import Hooks, Mutator, Tool, Variable, u32
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Hooks, Mutator, Tool, Variable, u32
 
 FILLED = [("v_lshlrev_b32", vgpr(4), 2, vgpr(0)), ("v_mul_u32_u24", vgpr(5), 3, vgpr(0)), ("s_mov_b32", sgpr(21), 0),
           ("ds_write_b32", vgpr(4), vgpr(5)), ("s_waitcnt", 0), ("s_nop", 0)]

@@ -11,9 +11,9 @@ from test_near_pointers import JUDGED, OPTIONS, RUN_HERE, Read, ran
 
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import AddressForm
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Hook, Lane, hook, ptr, scratch, u32, u64
 from luthier_py.samples import sample
-from luthier_py.tool import Hook, Lane, hook, ptr, scratch, u32, u64
 
 
 class Pair:

@@ -6,12 +6,12 @@ import pytest
 from crowded import EASY, FULL, EveryWave, full_and_easy
 
 import luthier_py
-from luthier_py.errors import CheckFailed, Invalid, OutOfRegisters
-from luthier_py.link import link
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.base.errors import CheckFailed, Invalid, OutOfRegisters
+from luthier_py.binary.link import link
+from luthier_py.binary.loader import load
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Mutator, Tool, Variable, hook, load_tool, ptr, u64
 from luthier_py.samples import sample as sample_called
-from luthier_py.tool import Mutator, Tool, Variable, hook, load_tool, ptr, u64
 
 
 def test_original_bytes_stay_where_they_are(sample):
@@ -64,7 +64,7 @@ def test_a_kernel_that_cannot_be_proved_is_left_alone_and_the_others_are_not(mon
 
     data, tool, both = full_and_easy(), AtTheEnd(), [FULL, EASY]
     assert len(instrument(data, tool, kernels=both).patched.report) == 2
-    monkeypatch.setattr(luthier_py.pipeline, "link", damaged)
+    monkeypatch.setattr(luthier_py.rewrite.pipeline, "link", damaged)
     with pytest.raises(CheckFailed):
         instrument(data, tool, kernels=both)
     made = instrument(data, tool, kernels=both, keep_going=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assembled import assembled, left_by
 
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 
 BODY = """
  s_add_u32 s8, s0, {own}

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from luthier_py.pipeline import suspend_garbage_collection
+from luthier_py.rewrite.pipeline import suspend_garbage_collection
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -8,19 +8,19 @@ from functools import cache
 
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, policies, resources
-from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.patch import NewVariable
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.link import grow, layout, writer
+from luthier_py.binary.loader import SectionFlag, SectionType, SegmentFlag, Symbol, SymbolType, load
+from luthier_py.binary.loader.elf import SYMBOL, Elf
+from luthier_py.binary.loader.symbols import read_symbols
+from luthier_py.binary.patch import NewVariable
 from luthier_py.isa import RegSet, vgpr
-from luthier_py.link import grow, layout, writer
-from luthier_py.loader import SectionFlag, SectionType, SegmentFlag, Symbol, SymbolType, load
-from luthier_py.loader.elf import SYMBOL, Elf
-from luthier_py.loader.symbols import read_symbols
-from luthier_py.pipeline import Instrumented, carry_out, instrument, plan
 from luthier_py.proof import prove
+from luthier_py.rewrite.inject import apply, policies, resources
+from luthier_py.rewrite.inject.fragment import general_registers
+from luthier_py.rewrite.pipeline import Instrumented, carry_out, instrument, plan
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 WRITE = SectionFlag.ALLOC | SectionFlag.WRITE
 EXECUTE = SectionFlag.ALLOC | SectionFlag.EXECUTE

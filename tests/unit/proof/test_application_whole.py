@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.ir import discover
-from luthier_py.ir.model import Ending, Instrs
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import OpFlag, instruction_set, target
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir import discover
+from luthier_py.program.ir.model import Ending, Instrs
 from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.graph import body
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 ISA = instruction_set(target("gfx942"))
 BEHIND = "v_mov_b32_e32 v0, v1\n s_endpgm\n"

@@ -7,12 +7,12 @@ from emulated import ISA, code_object
 from synthetic import Row
 
 from luthier_py import Lane, Mutator, Tool, hook, u32
-from luthier_py.errors import CheckFailed
-from luthier_py.ir import discover
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import M0, OpFlag, instruction_set, sgpr, target, vgpr
-from luthier_py.pipeline import instrument
+from luthier_py.program.ir import discover
 from luthier_py.proof.addresses import LOST, UNKNOWN, step
 from luthier_py.proof.return_addresses import HALVES, State, move_lanes
+from luthier_py.rewrite.pipeline import instrument
 
 PAIR = 10
 END: Row = ("s_endpgm", 0)

@@ -7,8 +7,8 @@ from subprocess import run
 
 import pytest
 
-from luthier_py.pipeline import instrument
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
 SOURCE = """

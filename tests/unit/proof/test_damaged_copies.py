@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.link import apply_bindings, layout
-from luthier_py.loader import DESCRIPTOR_BYTES, SectionType, load
-from luthier_py.pipeline import carry_out, instrument, plan
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.link import apply_bindings, layout
+from luthier_py.binary.loader import DESCRIPTOR_BYTES, SectionType, load
 from luthier_py.proof import prove
+from luthier_py.rewrite.pipeline import carry_out, instrument, plan
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 NAME = "reduce"
 CLONE, VARIABLE = f"{NAME}.luthier", "InstrCount.instructions"

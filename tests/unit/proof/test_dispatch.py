@@ -7,16 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, lookup
+from luthier_py.features.demo.demo import is_right, launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.isa import build
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.inject import apply, lookup
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import is_right, launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import load_tool
 
 WRONG = {"no borrow where the distance is taken": ("subtract_with_borrow", build.subtract),
          "no carry where it is added again": ("add_with_carry", build.add),

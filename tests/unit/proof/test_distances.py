@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import instruction_set, target
 from luthier_py.proof.distances import check_distances
 from luthier_py.proof.linked import Linked

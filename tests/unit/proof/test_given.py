@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, resources
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import LaneOf, sgpr, vgpr
-from luthier_py.pipeline import instrument
 from luthier_py.proof import prove
 from luthier_py.proof.claim import Address, Kept
+from luthier_py.rewrite.inject import apply, resources
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Variable, load_tool
+from luthier_py.rewrite.tool.variables import Element
 from luthier_py.samples import sample
-from luthier_py.tool import Variable, load_tool
-from luthier_py.tool.variables import Element
 
 
 def made(name="reduce", tool="instr_count", **options):

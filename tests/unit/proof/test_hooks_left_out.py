@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply
-from luthier_py.inject.call import Caller
-from luthier_py.inject.fragment import prepare
-from luthier_py.inject.items import Label
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import Reg, build, instruction_set, sgpr, target, vgpr
-from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import summary
+from luthier_py.rewrite.inject import apply
+from luthier_py.rewrite.inject.call import Caller
+from luthier_py.rewrite.inject.fragment import prepare
+from luthier_py.rewrite.inject.items import Label
+from luthier_py.rewrite.pipeline import Instrumented, instrument
+from luthier_py.rewrite.tool import Tool, load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import Tool, load_tool
 
 ISA = instruction_set(target("gfx90a"))
 POINTER, NUMBER, LANE = (sgpr(0, 2), 1), (sgpr(2), 0), (vgpr(1), 0)

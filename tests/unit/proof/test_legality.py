@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import Inst, instruction_set, target
 from luthier_py.proof.legality import check_legal
 from luthier_py.proof.linked import Linked

@@ -7,10 +7,10 @@ from emulated import code_object
 from synthetic import Row
 
 from luthier_py import Lane, Mutator, Tool, hook, u32
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import EXEC, sgpr, vgpr
-from luthier_py.pipeline import instrument
 from luthier_py.proof import insertions, lanes
+from luthier_py.rewrite.pipeline import instrument
 
 ACTIVE, KEPT, CHOSEN, MASKS = sgpr(EXEC, 2), sgpr(10, 2), sgpr(12, 2), (sgpr(20, 2), sgpr(22, 2), sgpr(24, 2))
 

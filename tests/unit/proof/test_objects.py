@@ -8,12 +8,12 @@ from functools import cache
 
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, KernelDescriptor, load
-from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import DESCRIPTOR_BYTES, CodeObject, KernelDescriptor, load
 from luthier_py.proof import prove
+from luthier_py.rewrite.pipeline import Instrumented, instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 CLONE = "reduce.luthier"
 

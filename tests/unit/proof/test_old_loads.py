@@ -11,10 +11,10 @@ from emulated import LANES, Bench, code_object
 from shown_kernels import END, POINTERS, S, V, instrumented
 
 from luthier_py import Lane, Variable, hook, ptr, u32
-from luthier_py.analysis import Pending
-from luthier_py.analysis.waits import NONE_PENDING, wait_for
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import Inst, InstructionSet, RegSet, Target, instruction_set, vgpr
+from luthier_py.program.analysis import Pending
+from luthier_py.program.analysis.waits import NONE_PENDING, wait_for
 from luthier_py.proof.pending import NOTHING, collect_pending_registers, step_pending
 
 V4 = RegSet.of(vgpr(4))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import Reg, Space, instruction_set, sgpr, target, vgpr
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import match_payload, summary

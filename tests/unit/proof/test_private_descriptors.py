@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.loader import MOST_STACK_BYTES
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import MOST_STACK_BYTES
 from luthier_py.proof.descriptors import _private
 
 OWN = 64

@@ -10,14 +10,14 @@ from emulated import LANES, code_object
 from shown_kernels import END, POINTERS, S, V, everywhere, instrumented, note_lanes
 
 from luthier_py import Variable, u32, u64
-from luthier_py.analysis import Facts
-from luthier_py.claim_check import check_claim_of_tool
-from luthier_py.errors import CheckFailed
-from luthier_py.loader import load
-from luthier_py.pipeline import compile_hooks
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
+from luthier_py.program.analysis import Facts
 from luthier_py.proof import prove
 from luthier_py.proof.claim import Side
-from luthier_py.tool import Place
+from luthier_py.rewrite.claim_check import check_claim_of_tool
+from luthier_py.rewrite.pipeline import compile_hooks
+from luthier_py.rewrite.tool import Place
 
 ROWS = [*POINTERS, ("v_mov_b32", V(0), 7), ("s_nop", 7), ("s_cmp_eq_u32", S(0), S(0)),
         ("s_cbranch_scc1", "on"), "next:", ("s_nop", 1), "on:", ("s_cbranch_scc0", "next"), ("v_mov_b32", V(0), 1), END]

@@ -9,17 +9,17 @@ from emulated import ISA, LANES, code_object
 from shown_kernels import END, POINTERS, S, V, everywhere, instrumented
 
 from luthier_py import Lane, Variable, hook, u32, u64
-from luthier_py.analysis import Facts
-from luthier_py.claim_check import check_claim_of_tool
-from luthier_py.errors import CheckFailed
-from luthier_py.inject.items import Clone
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.isa.build import nothing
-from luthier_py.loader import load
-from luthier_py.pipeline import compile_hooks
+from luthier_py.program.analysis import Facts
 from luthier_py.proof import prove
 from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.instead import with_instead
-from luthier_py.tool import recorder
+from luthier_py.rewrite.claim_check import check_claim_of_tool
+from luthier_py.rewrite.inject.items import Clone
+from luthier_py.rewrite.pipeline import compile_hooks
+from luthier_py.rewrite.tool import recorder
 
 LOAD = ISA.make("global_load_dword", V(3), V(2), S(0, 2)).raw
 ROWS = [*POINTERS, ("v_mov_b32", V(29), V(0)), ("v_mov_b32", V(0), 7), ("s_nop", 1), ("v_mov_b32", V(0), 8),

@@ -7,10 +7,10 @@ from emulated import LANES, code_object
 from shown_kernels import END, S, everywhere, instrumented
 
 from luthier_py import Mutator, Variable, u64
-from luthier_py.analysis import Facts
-from luthier_py.errors import CheckFailed, EditConflict
+from luthier_py.base.errors import CheckFailed, EditConflict
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.vector_modes import Turned, classify_mode_switch
+from luthier_py.isa.properties.vector_modes import Turned, classify_mode_switch
+from luthier_py.program.analysis import Facts
 from luthier_py.proof.addresses import AddressFlow
 from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.graph import body, build_graph

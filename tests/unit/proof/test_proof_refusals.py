@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import CheckFailed, LuthierError
-from luthier_py.inject import resources
+from luthier_py.base.errors import CheckFailed, LuthierError
+from luthier_py.binary.loader import SectionType, load
 from luthier_py.isa import EXEC, OpFlag, sgpr
-from luthier_py.loader import SectionType, load
-from luthier_py.pipeline import instrument
 from luthier_py.proof import prove
+from luthier_py.rewrite.inject import resources
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
 
 
 class Patch:

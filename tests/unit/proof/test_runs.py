@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from luthier_py.errors import CheckFailed, LuthierError
+from luthier_py.base.errors import CheckFailed, LuthierError
 from luthier_py.isa import EXEC, SCC, VCC, InstructionSet, LaneOf, Reg, RegFile, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
+from luthier_py.isa.model.registers import AGPR_SHIFT, VGPR_SHIFT
 from luthier_py.proof.claim import ClonedFunction, InCell
 from luthier_py.proof.insertions import Duty, settle
 from luthier_py.proof.liveness import Live

@@ -9,10 +9,10 @@ from synthetic import Row, assemble
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import sgpr, vgpr
-from luthier_py.pipeline import instrument
 from luthier_py.proof.addresses import AddressFlow, follow
 from luthier_py.proof.code import decode_ranges
 from luthier_py.proof.graph import body
+from luthier_py.rewrite.pipeline import instrument
 
 END: Row = ("s_endpgm", 0)
 RETURN: list[Row] = [("s_nop", 0), ("s_setpc_b64", sgpr(30, 2))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_runs import BACK, INTO, A, S, V, run, runner_of
 
-from luthier_py.errors import CheckFailed
+from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import SCC, VCC, instruction_set, sgpr, target, vgpr
 from luthier_py.proof.code import CELLS, number
 from luthier_py.proof.initial_state import RESOURCE

@@ -7,10 +7,10 @@ from emulated import LANES, code_object
 from shown_kernels import END, S, everywhere, instrumented
 
 from luthier_py import Mutator, Variable, u64
-from luthier_py.analysis import Facts
-from luthier_py.analysis.waits import Pending
-from luthier_py.errors import CheckFailed
-from luthier_py.ir import Instr
+from luthier_py.base.errors import CheckFailed
+from luthier_py.program.analysis import Facts
+from luthier_py.program.analysis.waits import Pending
+from luthier_py.program.ir import Instr
 
 ALL = range(102)
 USED = [("s_add_u32", S(0), S(0), S(i)) for i in ALL]

@@ -17,20 +17,20 @@ from injectors.calls import of_mode
 from stack_hooks import stack_hooks
 
 from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, f32, hook, ptr, u32, u64
-from luthier_py.clang.search import CLANG
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, call, claimed, items
-from luthier_py.inject.call import Caller
-from luthier_py.inject.items import Slice
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import as_bits, atomic_add, read_first_lane
 from luthier_py.isa import EXEC, SCC, build, sgpr
-from luthier_py.jit import compile as hooks
-from luthier_py.jit import fragment
-from luthier_py.jit import object as jit_object
-from luthier_py.jit.payload import Hole
-from luthier_py.loader import load
-from luthier_py.pipeline import Instrumented, instrument
-from luthier_py.tool import Hooks
+from luthier_py.rewrite.clang.search import CLANG
+from luthier_py.rewrite.inject import apply, call, claimed, items
+from luthier_py.rewrite.inject.call import Caller
+from luthier_py.rewrite.inject.items import Slice
+from luthier_py.rewrite.jit import compile as hooks
+from luthier_py.rewrite.jit import fragment
+from luthier_py.rewrite.jit import object as jit_object
+from luthier_py.rewrite.jit.payload import Hole
+from luthier_py.rewrite.pipeline import Instrumented, instrument
+from luthier_py.rewrite.tool import Hooks
 
 ALWAYS = ("gfx900", "gfx1100")
 TARGETS = sometimes(ALWAYS, ("gfx803", "gfx942", "gfx1030", "gfx1201"))

@@ -11,13 +11,13 @@ from compiled_samples import OPTIONS
 from each_target import sometimes
 
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
-from luthier_py.errors import CheckFailed
-from luthier_py.inject import slots, spills
+from luthier_py.base.errors import CheckFailed
+from luthier_py.binary.loader import load
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, build, sgpr
-from luthier_py.isa.parse import BadText
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.isa.text.parse import BadText
+from luthier_py.rewrite.inject import slots, spills
+from luthier_py.rewrite.pipeline import instrument
 
 LIVE = {"gfx803": 60, "gfx900": 60, "gfx906": 60, "gfx1030": 124, "gfx1100": 186, "gfx1201": 190}
 """Vector registers that are live at the marker, so that none is left of those that a work-group leaves a wave."""

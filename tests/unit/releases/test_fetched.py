@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE
 
-from luthier_py.errors import Invalid
-from luthier_py.releases.fetched import FetchedRelease, find_fetched_release
-from luthier_py.session.stack import release_of
+from luthier_py.base.errors import Invalid
+from luthier_py.features.settings.stack import release_of
+from luthier_py.host.releases.fetched import FetchedRelease, find_fetched_release
 
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 ASKS = "import ctypes, sys; print(ctypes.CDLL('libofrelease.so.1').answer(), sys.argv, sys.prefix)"
@@ -236,7 +236,7 @@ def test_a_release_that_is_not_here(release: FetchedRelease) -> None:
 def test_an_installed_rocm_comes_before_a_fetched_one(
     release: FetchedRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("luthier_py.session.stack.find_library", lambda name: None)
+    monkeypatch.setattr("luthier_py.features.settings.stack.find_library", lambda name: None)
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     monkeypatch.setenv("ROCM_PATH", str(tmp_path / "nowhere"))
     assert release_of("rocm") == release and release_of("luthier") is None

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE
 
-from luthier_py.errors import Invalid, LuthierError, Unsupported
-from luthier_py.releases import apt
-from luthier_py.releases.apt import Wanted, unpack
-from luthier_py.releases.fetched import fetch_release, find_fetched_release, list_fetched_releases, releases_folder
-from luthier_py.releases.table import RELEASES, release_called
+from luthier_py.base.errors import Invalid, LuthierError, Unsupported
+from luthier_py.host.releases import apt
+from luthier_py.host.releases.apt import Wanted, unpack
+from luthier_py.host.releases.fetched import fetch_release, find_fetched_release, list_fetched_releases, releases_folder
+from luthier_py.host.releases.table import RELEASES, release_called
 
 APT = r"""#!/bin/sh
 echo "$@" >> "$ASKED"
@@ -103,7 +103,8 @@ def test_what_apt_says_is_said(
 
 
 def test_the_command(asked: Callable[[], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    main = [sys.executable, "-c", f"from luthier_py.releases import apt; apt.KEYRING = {str(tmp_path / 'keys')!r}\n"
+    main = [sys.executable, "-c", "from luthier_py.host.releases import apt; "
+            f"apt.KEYRING = {str(tmp_path / 'keys')!r}\n"
             "from luthier_py.cli import main; main()", "fetch"]
 
     def fetch(*words: str) -> subprocess.CompletedProcess[str]:

@@ -8,9 +8,9 @@ from io import BytesIO
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from luthier_py.loader import load
-from luthier_py.report.calls import calls_lines, calls_of
-from luthier_py.report.info import info_json
+from luthier_py.binary.loader import load
+from luthier_py.features.code.calls import calls_lines, calls_of
+from luthier_py.features.code.info import info_json
 from luthier_py.samples import sample
 
 FUNCTION = 2  # STT_FUNC

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from luthier_py.errors import Malformed
+from luthier_py.base.errors import Malformed
+from luthier_py.binary.loader import CodeObject, SectionType, SymbolType, load
+from luthier_py.features.code.disassembly import disassemble
 from luthier_py.isa import InstructionSet, instruction_set
-from luthier_py.loader import CodeObject, SectionType, SymbolType, load
-from luthier_py.pipeline import instrument
-from luthier_py.report.disassembly import disassemble
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, Sample, sample
-from luthier_py.tool import load_tool
 
 
 def with_sizes(data: bytes, size: int) -> bytes:

@@ -13,25 +13,25 @@ from emulated import code_object
 from squeezed import crowded, marker
 
 from luthier_py import Tool, Variable, hook, ptr, u64
-from luthier_py.analysis import analyse
+from luthier_py.base.names import demangle
+from luthier_py.binary.loader import load
 from luthier_py.cli import app
-from luthier_py.cli.ending import ExitCode
-from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Cause
-from luthier_py.inject.policies import Private, every_policy
-from luthier_py.inject.resources import ORDERS, components
+from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.explain.page import MARKS, ROLES, Role, as_facts, as_lines, as_page, explain
 from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.ir import lift
 from luthier_py.isa import LaneOf
-from luthier_py.loader import load
-from luthier_py.names import demangle
-from luthier_py.pipeline import instrument
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import lift
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import match_payload, summary
-from luthier_py.report.explain import MARKS, ROLES, Role, as_facts, as_lines, as_page, explain
 from luthier_py.report.html import render
+from luthier_py.rewrite.inject.fragment import general_registers
+from luthier_py.rewrite.inject.items import Cause
+from luthier_py.rewrite.inject.policies import Private, every_policy
+from luthier_py.rewrite.inject.resources import ORDERS, components
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES, sample
-from luthier_py.tool import load_tool
 
 
 @hook(lanes="all")

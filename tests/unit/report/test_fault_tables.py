@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from luthier_py.report.faults import NO_LINE, PARTS, fault_summary
+from luthier_py.features.faults.report import NO_LINE, PARTS, fault_summary
 
 
 def row(pc: int | None, line: str | None, effect: str = "masked") -> dict[str, Any]:

@@ -13,9 +13,9 @@ import msgpack
 import pytest
 
 from luthier_py import cli
-from luthier_py.loader import load, load_each
-from luthier_py.loader.codeobject import find_metadata
-from luthier_py.report.info import MANY, info_json, info_lines
+from luthier_py.binary.loader import load, load_each
+from luthier_py.binary.loader.codeobject import find_metadata
+from luthier_py.features.code.info import MANY, info_json, info_lines
 from luthier_py.samples import SAMPLES, sample
 
 TRIPLE = b"hipv4-amdgcn-amd-amdhsa--gfx90a"

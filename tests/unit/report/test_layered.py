@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from luthier_py.analysis import edges_of, loops_of
-from luthier_py.ir import lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.analysis import edges_of, loops_of
+from luthier_py.program.ir import lift
 from luthier_py.report.cfg import FEW, LARGE, FlowCounts, cfg_svg, flow_counts
 from luthier_py.report.layered import GraphLayout, Size, lay_out_graph
 from luthier_py.samples import sample

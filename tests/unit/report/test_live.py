@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
 from luthier_py.report.live import LiveTable
 from luthier_py.report.output import Output
 from luthier_py.report.so_far import SoFar
 from luthier_py.report.verdict import Verdict
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import LaunchResult, Tool, load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import LaunchResult, Tool, load_tool
 
 NEVER = 1000.0  # seconds
 

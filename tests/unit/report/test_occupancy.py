@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from emulated import code_object
 
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.report.info import kernel_facts
-from luthier_py.tool import load_tool
+from luthier_py.binary.loader import load
+from luthier_py.features.code.info import kernel_facts
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 ROWS: list[Any] = [("s_nop", 0), ("s_endpgm",)]
 

@@ -20,7 +20,7 @@ from patience import PATIENCE
 
 from luthier_py.report.output import Output, flat_rows
 from luthier_py.report.verdict import Verdict
-from luthier_py.tool import LaunchResult, Tool
+from luthier_py.rewrite.tool import LaunchResult, Tool
 
 SYMBOL, NAME = "_Z3addPfi", "add(float*, int)"
 
@@ -190,7 +190,7 @@ def test_what_a_killed_process_leaves(tmp_path: Path) -> None:
         import os
         from pathlib import Path
         from luthier_py.report.output import Output
-        from luthier_py.tool import LaunchResult, Tool
+        from luthier_py.rewrite.tool import LaunchResult, Tool
         output = Output(Tool(LUTHIER_OUTPUT=Path({str(tmp_path)!r}) / "out.json"))
         for index in range(3):
             output.launch(LaunchResult(index, "k", (1, 1, 1), (64, 1, 1), {{}}), index * 10, "")

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from luthier_py import Channel, Lane, Mutator, Tool, channel, hook, ptr, u32, u64, vgpr
+from luthier_py.base.errors import DeviceError, Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import DeviceError, Invalid
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run import receiving
+from luthier_py.features.run.run import run_instrumented
 from luthier_py.intrinsics import push
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
 from luthier_py.report.received import Received
 from luthier_py.report.record_files import JsonRecords
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import f32
 from luthier_py.samples import sample
-from luthier_py.session import receiving
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import f32
 
 ITEMS = 2048
 

@@ -6,13 +6,13 @@ import pytest
 from crowded import EASY, FULL, EveryWave, full_and_easy
 from emulated import code_object
 
-from luthier_py.errors import OutOfRegisters
-from luthier_py.inject import apply, policies
-from luthier_py.inject.policies import Private
+from luthier_py.base.errors import OutOfRegisters
 from luthier_py.isa import sgpr, vgpr
-from luthier_py.pipeline import instrument
 from luthier_py.report.remedies import find_alternatives, suggest_remedies
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.inject import apply, policies
+from luthier_py.rewrite.inject.policies import Private
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import hashlib
 import re
 from io import StringIO
 
+from luthier_py.features.study.report import study_page, study_pictures
 from luthier_py.report.columns import align_columns, comma_separated
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.plots import available, plot_stacked_bars
-from luthier_py.report.study import study_page, study_pictures
 
 
 def test_texts_of_programs_are_escaped() -> None:

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from luthier_py.base.errors import ToolError
 from luthier_py.cli import app
-from luthier_py.errors import ToolError
 from luthier_py.report.output import SCHEMA, Output
 from luthier_py.report.verdict import Verdict
+from luthier_py.rewrite.tool import LaunchResult, Tool, as_data
 from luthier_py.samples import sample
-from luthier_py.tool import LaunchResult, Tool, as_data
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SPECIFIED = json.loads((DOCS / "output.schema.json").read_text())

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from luthier_py import LaunchResult, Mutator, Tool
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.ir import lift
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.program.ir import lift
 from luthier_py.report.html import HtmlTable, Page, render
 from luthier_py.report.output import write_report
 from luthier_py.report.tool_page import tool_page
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import SUM, CountsBy, RowsBy, load_tool
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.tool import SUM, CountsBy, RowsBy, load_tool
 
 
 class Rows(Tool):

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from trace_events import tracks
 
-from luthier_py.errors import Invalid
-from luthier_py.report.trace import DEVICES, INSTRUMENTATION, LAUNCHES, MOST_GROUPS, SLOTS, trace_document
+from luthier_py.base.errors import Invalid
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.launched import launch_file, save_all
+from luthier_py.features.settings.run_settings import run_settings
+from luthier_py.features.trace.page import DEVICES, INSTRUMENTATION, LAUNCHES, MOST_GROUPS, SLOTS, trace_document
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.launched import launch_file, save_all
-from luthier_py.session.run_settings import run_settings
-from luthier_py.tool import load_tool
 
 
 def test_a_launch_is_what_the_model_says(tmp_path: Path) -> None:

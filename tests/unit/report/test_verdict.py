@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from crowded import EASY, FULL, EveryWave, full_and_easy
 
-from luthier_py.errors import Location
-from luthier_py.loader import load
-from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.base.errors import Location
+from luthier_py.binary.loader import load
+from luthier_py.features.exec.undelivered import describe_undelivered
 from luthier_py.report.verdict import Verdict
+from luthier_py.rewrite.pipeline import Instrumented, instrument
+from luthier_py.rewrite.tool import Refusal, load_tool
 from luthier_py.samples import sample
-from luthier_py.session.undelivered import describe_undelivered
-from luthier_py.tool import Refusal, load_tool
 
 STAGES = ["lift", "analyse", "visit", "jit", "inject", "link", "check"]
 PARTS = ["place", "inline_calls", "wait_states", "relax", "layout"]  # of inject
@@ -92,7 +92,7 @@ def test_facts(made: Instrumented) -> None:
 def test_a_hook_is_compiled_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first time it is not from the cache, the second time it is; which numbers a hook adds is part of it."""
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("luthier_py.jit.compile._codes", {})
+    monkeypatch.setattr("luthier_py.rewrite.jit.compile._codes", {})
     code = sample("saxpy").path.read_bytes()
     assert [instrument(code, load_tool("instr_count")).cached for _ in range(2)] == [False, True]
     assert not instrument(code, load_tool("opcode_histogram")).cached

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from luthier_py.runtime.absent import absent_libraries
+from luthier_py.host.absent import absent_libraries
 
 
 def test_each_function_fails(require_tool: Callable[[str], str]) -> None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.loader import load
-from luthier_py.runtime import Buffer, compute_hidden_argument, pack_arguments
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
+from luthier_py.emulator.interface import Buffer, compute_hidden_argument, pack_arguments
 from luthier_py.samples import sample
 
 SAXPY = load(sample("saxpy").path.read_bytes()).kernel("saxpy")

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.errors import Unsupported
-from luthier_py.runtime.hip import ABI_MAJORS, runtime_folder, table
-from luthier_py.runtime.hip.build import HERE, compile_for_majors
-from luthier_py.runtime.native import build as native
-from luthier_py.runtime.native.build import compile_sources
-from luthier_py.runtime.preload import tool_library
-from luthier_py.runtime.roctx import ROCTX_LIBRARIES
+from luthier_py.base import c_libraries
+from luthier_py.base.errors import Unsupported
+from luthier_py.host.hip import ABI_MAJORS, runtime_folder, table
+from luthier_py.host.hip.build import HERE, compile_for_majors
+from luthier_py.host.native import build as native
+from luthier_py.host.native.build import compile_sources
+from luthier_py.host.preload import tool_library
+from luthier_py.host.roctx import ROCTX_LIBRARIES
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def folder(require_tool: Callable[[str], str]) -> Path:
 @pytest.fixture
 def nothing_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this process has made where there was no cache, before."""
-    monkeypatch.setattr(native, "_own_folder", cache(native._own_folder.__wrapped__))
+    monkeypatch.setattr(c_libraries, "_own_folder", cache(c_libraries._own_folder.__wrapped__))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Places of functions in ROCr's tables (runtime/hsa/hsa.h, rocr.c) against each release's hsa_api_trace.h."""
+"""Places of functions in ROCr's tables (host/hsa/hsa.h, rocr.c) against each release's hsa_api_trace.h."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rocm_stack import VARIABLE, lacking
 
 ROOT = Path(__file__).resolve().parents[3]
-HSA = ROOT / "luthier_py" / "runtime" / "hsa"
+HSA = ROOT / "luthier_py" / "host" / "hsa"
 HEADER = "usr/include/hsa/hsa_api_trace.h"
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.runtime.hsa import hsa_tool_library
-from luthier_py.session.levels import LEVELS, level_environment, level_library
+from luthier_py.base.errors import Invalid
+from luthier_py.features.settings.levels import LEVELS, level_environment, level_library
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.hsa import hsa_tool_library
 
 CORE, AMD = 125, 48  # functions in the tables of ROCm 5.2 (hsa_api_trace.h)
 EXCHANGED = {

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from source_tree import circles
 
-from luthier_py.runtime import hip, hiprtc
-from luthier_py.runtime.hip import table
-from luthier_py.runtime.kfd import protocol as kfd_protocol
-from luthier_py.runtime.native import protocol as native_protocol
-from luthier_py.runtime.native.build import HOLD, MAPPED, NATIVE, RUNTIME_ROOT, TRACED, compile_sources
-from luthier_py.runtime.tool import COMMON_TOOL_SOURCES
+from luthier_py.host import hip, hiprtc
+from luthier_py.host.hip import table
+from luthier_py.host.kfd import protocol as kfd_protocol
+from luthier_py.host.native import protocol as native_protocol
+from luthier_py.host.native.build import HOLD, MAPPED, NATIVE, RUNTIME_ROOT, TRACED, compile_sources
+from luthier_py.host.tool import COMMON_TOOL_SOURCES
 
 LIBRARIES = {
     "hip": (True, [*hiprtc.HIPRTC_SOURCES, HOLD, MAPPED, TRACED]),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.samples import FOLDER, SAMPLES, Sample, build, large, sample
-from luthier_py.session.specs import BufferSpec, parse_argument
 
 
 def test_objects_have_the_recorded_hashes() -> None:

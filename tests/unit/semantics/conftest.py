@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.code import engine
-from luthier_py.llvm import Effort
 
 
 @pytest.fixture(scope="module")

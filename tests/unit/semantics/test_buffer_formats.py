@@ -13,7 +13,7 @@ from waves import run
 
 from luthier_py.emulator.records.layout import Fault, Status, SurfaceRefusal
 from luthier_py.isa import InstructionSet, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
+from luthier_py.isa.model.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
 
 TARGETS = ("gfx803", "gfx810", "gfx900", "gfx90a", "gfx942", "gfx1010", "gfx1030", "gfx1100", "gfx1201")
 TABLES = ("gfx803", "gfx900", "gfx1010", "gfx1100", "gfx1201")  # one of each table of formats, and way to store

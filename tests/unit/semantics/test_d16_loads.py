@@ -14,7 +14,7 @@ from waves import run
 
 from luthier_py.emulator.records.layout import Status
 from luthier_py.isa import Inst, InstructionSet, Setting, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.target_id import TargetId
+from luthier_py.isa.model.target_id import TargetId
 
 NONE, ANY, OFF, ON = Setting.UNSUPPORTED, Setting.ANY, Setting.OFF, Setting.ON
 KEEPS = [("gfx900", NONE), ("gfx906", OFF), ("gfx908", OFF), ("gfx1030", NONE), ("gfx1100", NONE), ("gfx1201", NONE)]

@@ -16,7 +16,7 @@ from reference.wave import LANES, Wave
 from reference.ways import focuses
 
 from luthier_py.isa import EXEC, VCC, Access, Inst, InstructionSet, OpFlag, OpInfo, RegFile, instruction_set, target
-from luthier_py.isa.registers import MODE
+from luthier_py.isa.model.registers import MODE
 from luthier_py.isa.semantics import Lanes, find_meaning
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.readers.dwords import OF_MASKS, dependents

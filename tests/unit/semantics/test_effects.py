@@ -15,15 +15,15 @@ from typing import NamedTuple
 import pytest
 
 from luthier_py.isa import Access, OpFlag, OpInfo, Target, instruction_set, target, targets, vgpr
-from luthier_py.isa.decode import Decoder
-from luthier_py.isa.registers import EXEC, M0, MODE, SCC, VCC, RegSet
+from luthier_py.isa.encoding.decode import Decoder
+from luthier_py.isa.encoding.table import Records, Row, load_table
+from luthier_py.isa.model.registers import EXEC, M0, MODE, SCC, VCC, RegSet
 from luthier_py.isa.semantics import rows
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.meaning import Lanes, Variants
 from luthier_py.isa.semantics.readers.effects import collect_effects
-from luthier_py.isa.table import Records, Row, load_table
 
 REGISTERS = {"vcc": 3 << VCC, "exec": 3 << EXEC, "scc": 1 << SCC, "m0": 1 << M0, "mode": 1 << MODE}
 V = vgpr

@@ -12,7 +12,7 @@ from reference import floats
 from reference.small import FORMATS, narrowed, widened
 from waves import MODE, MODE_REGISTER, run
 
-from luthier_py.errors import Unsupported
+from luthier_py.base.errors import Unsupported
 from luthier_py.isa import instruction_set, target
 
 ISA = instruction_set(target("gfx1250"), 32)

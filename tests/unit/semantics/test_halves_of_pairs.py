@@ -10,9 +10,9 @@ import struct
 import pytest
 from waves import run
 
+from luthier_py.base.llvm import Effort, host_object
 from luthier_py.emulator.vector_regions import emitter
 from luthier_py.isa import MODE, instruction_set, target
-from luthier_py.llvm import Effort, host_object
 
 ISA = instruction_set(target("gfx950"))
 PAIR, LOADED, ABOVE = 0xFD89009B_89AB0018, 0x78391200, 0x0B009108

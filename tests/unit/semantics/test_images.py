@@ -7,8 +7,8 @@ import pytest
 from memories import LANES, RNG
 from waves import State, run
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.records.layout import Fault, Status, SurfaceRefusal
-from luthier_py.errors import Unsupported
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target
 
 TARGETS = ("gfx803", "gfx90a", "gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")

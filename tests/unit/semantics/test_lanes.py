@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from waves import FULL, ISA, MODE, run
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.instructions.crosslane import swizzle_sources
-from luthier_py.errors import Unsupported
 from luthier_py.isa import EXEC, M0, VCC, agpr, sgpr, vgpr
 
 LANES = np.arange(64, dtype=np.uint32)

@@ -8,8 +8,8 @@ from each_target import sometimes
 from waves import ISA, run
 
 from luthier_py.isa import OpFlag, instruction_set, target
-from luthier_py.isa.float_results import FloatFormat
-from luthier_py.isa.lost_denormals import find_flushed_denormals, loses_products
+from luthier_py.isa.properties.float_results import FloatFormat
+from luthier_py.isa.properties.lost_denormals import find_flushed_denormals, loses_products
 
 DENORMAL = {FloatFormat.F16: 0x02000200, FloatFormat.BF16: 0x00400040, FloatFormat.F32: 0x00400000}
 LARGE = {FloatFormat.F16: 0x78007800, FloatFormat.BF16: 0x7E007E00}

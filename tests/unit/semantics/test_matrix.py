@@ -10,7 +10,7 @@ from matrix_places import BYTES, RNG, exact_values, place_source, result_place, 
 from reference.small import FORMATS
 from waves import ISA, run
 
-from luthier_py.errors import Unsupported
+from luthier_py.base.errors import Unsupported
 from luthier_py.isa import agpr, instruction_set, target, vgpr
 
 pytestmark = pytest.mark.usefixtures("compiled_fast")

@@ -11,8 +11,8 @@ from ieee import toward
 from lanewise import bits_of, float_of
 from waves import FULL, ISA, MODE, run
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.records.layout import Fault, Status
-from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target, vgpr
 
 ROUNDINGS = ("nearest", "up", "down", "zero")  # as numbered in MODE

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from luthier_py.errors import LuthierError
+from luthier_py.base.errors import LuthierError
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, RegFile, instruction_set, target
-from luthier_py.isa.registers import SCC
+from luthier_py.isa.model.registers import SCC
 from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, MaskSource, assignments, outcome
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, constant, sum_of

@@ -16,7 +16,7 @@ import pytest
 from reference.small import FORMATS, UE5M3
 from waves import run
 
-from luthier_py.errors import Unsupported
+from luthier_py.base.errors import Unsupported
 from luthier_py.isa import instruction_set, target, vgpr
 
 pytestmark = pytest.mark.usefixtures("compiled_fast")

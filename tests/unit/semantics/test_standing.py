@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.features.coverage.report import Certainty, collect_coverage, coverage_facts
 from luthier_py.isa import OpFlag, instruction_set, target
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.corners import CORNERS
 from luthier_py.isa.semantics.evidence import COMPARED, ELSEWHERE, Against, evidence, instructions
 from luthier_py.isa.semantics.readers.implementation_defined import ImplementationDefined, implementation_defined
 from luthier_py.isa.semantics.refusals import WhyRefused, refusal
-from luthier_py.report.coverage import Certainty, collect_coverage, coverage_facts
 
 TESTS = Path(__file__).resolve().parents[2]
 COMPARED_NAMES = ("gfx90a", "gfx1100")

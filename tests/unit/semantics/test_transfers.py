@@ -7,8 +7,8 @@ import pytest
 from memories import LANES, RNG
 from waves import run
 
+from luthier_py.base.errors import Unsupported
 from luthier_py.emulator.records.layout import Fault, Status, SurfaceRefusal
-from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, sgpr, target, vgpr
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from emulated import code_object
 
-from luthier_py.ir import Instr, lift
+from luthier_py.binary.loader import load
 from luthier_py.isa import OpInfo, instruction_set, target
-from luthier_py.isa.classes import InstructionClass, class_of
+from luthier_py.isa.properties.classes import InstructionClass, class_of
 from luthier_py.isa.semantics.readers.work import flops, flops_by_type
-from luthier_py.loader import load
+from luthier_py.program.ir import Instr, lift
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.base.llvm import Effort
 from luthier_py.emulator.code.engine import link_function, object_code
 from luthier_py.emulator.options.settings import FIRST_COUNTER, FIRST_SITE, Settings
 from luthier_py.emulator.reading.discover import discover
@@ -31,8 +32,7 @@ from luthier_py.emulator.translation.host_functions import translate
 from luthier_py.emulator.waves.launch import SHARED_BASE, private_base
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, Setting, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
-from luthier_py.isa.target_id import TargetId
-from luthier_py.llvm import Effort
+from luthier_py.isa.model.target_id import TargetId
 
 Row = NDArray[Any]
 FULL = (1 << 64) - 1

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import KernelArg, KernelRecord, load
 from luthier_py.emulator.devices.module import resolve_relocations
 from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
+from luthier_py.emulator.interface import Buffer
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
-from luthier_py.errors import Invalid
-from luthier_py.loader import KernelArg, KernelRecord, load
-from luthier_py.runtime import Buffer
 from luthier_py.samples import sample
 
 CODE = sample("function_pointers").path.read_bytes()

@@ -8,11 +8,11 @@ import pytest
 from made_records import BASE, OBJECT, OPERATIONS, VARIABLE, Bytes, arg, loaded_page, made, page, with_args
 
 from luthier_py.emulator.devices.module import EmulatorModule
+from luthier_py.emulator.interface import Buffer
 from luthier_py.emulator.memory.device_memory import Allocation, Memory
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.emulator.native.clocks import ExecutedInstructions
-from luthier_py.runtime import Buffer
-from luthier_py.session.address_map import (
+from luthier_py.features.replay.address_map import (
     MappedRange,
     inner_pointers,
     map_allocations,

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE
 
-from luthier_py.errors import ToolError
-from luthier_py.session.asked import check_instrument
-from luthier_py.tool import load_tool
+from luthier_py.base.errors import ToolError
+from luthier_py.features.exec.asked import check_instrument
+from luthier_py.rewrite.tool import load_tool
 
 Program = Callable[..., Path]
 DEVICE = "emulator:gfx90a"
 TOOL = """
 from luthier_py import Mutator, Tool, Variable, WaveVariable, hook, ptr, u32, u64
-from luthier_py.errors import Unsupported
+from luthier_py.base.errors import Unsupported
 from luthier_py.intrinsics import atomic_add
 
 @hook(lanes="one")

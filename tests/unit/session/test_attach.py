@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.session.attach import SHOWN_ROWS, Attached, _place_of, attach
-from luthier_py.tool import Tool, load_tool, tools
+from luthier_py.base.errors import Invalid
+from luthier_py.features.exec.attach import SHOWN_ROWS, Attached, _place_of, attach
+from luthier_py.rewrite.tool import Tool, load_tool, tools
 
 OWN = """
 from luthier_py import Mutator, Tool
@@ -46,7 +46,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_notebooks_show_the_last_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     launches = [{"launch": n, "kernel": "f<int>", "grid": [4, 1, 1], "report": {"count": 7 * n}} for n in range(150)]
     facts = {"tool": "instr_count", "launches": 151, "instrumented": 150, "reports": launches}
-    monkeypatch.setattr("luthier_py.session.attach._ask_verdict", lambda: facts)
+    monkeypatch.setattr("luthier_py.features.exec.attach._ask_verdict", lambda: facts)
     sums, _, shown = Attached()._repr_html_().partition("</table>")
     assert "<caption>instr_count: by kernel</caption>" in sums and ">150</td>" in sums
     assert f">{sum(7 * n for n in range(150))}</td>" in sums and sums.count("linear-gradient(90deg,#f2540d66 100%") == 2

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import Invalid, LuthierError
-from luthier_py.report.budget import BudgetSection, Judgement, Limit, budget_lines, judge
-from luthier_py.session.budget import budget_text, make_measuring, read_budget, renew_limits
-from luthier_py.session.execute import Executed
+from luthier_py.base.errors import Invalid, LuthierError
+from luthier_py.features.budget.judge import budget_text, make_measuring, read_budget, renew_limits
+from luthier_py.features.budget.report import BudgetSection, Judgement, Limit, budget_lines, judge
+from luthier_py.features.exec.execute import Executed
 
 TEXT = """
 [kernels."saxpy*"]
@@ -138,7 +138,7 @@ def test_numbers_are_of_all_launches_of_all_processes(monkeypatch: pytest.Monkey
             "reports": [{"kernel": kernel, "report": report} for kernel, report in launches],
         } for of, launches in zip(kernels, reports[tool], strict=True)))  # fmt: skip
 
-    monkeypatch.setattr("luthier_py.session.budget.execute", execute)
+    monkeypatch.setattr("luthier_py.features.budget.judge.execute", execute)
     run = make_measuring(["app"], "emulator:gfx90a")
     assert run.measure(["vgprs", "occupancy"]) == {
         "k": {"vgprs": 30, "occupancy": 4}, "j": {"vgprs": 5, "occupancy": 10},

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from luthier_py.base.errors import FaultKind, Invalid
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.errors import FaultKind, Invalid
-from luthier_py.session.faults.campaign import faults_of, run_campaign
-from luthier_py.session.faults.drawing import MODELS, Campaign, InjectedFault
-from luthier_py.session.faults.judging import FaultEffect, Injection, effect_of_failure, instruction_limit, judge_fault
-from luthier_py.session.run_settings import RunSettings, run_settings
+from luthier_py.features.faults.campaign import faults_of, run_campaign
+from luthier_py.features.faults.drawing import MODELS, Campaign, InjectedFault
+from luthier_py.features.faults.judging import FaultEffect, Injection, effect_of_failure, instruction_limit, judge_fault
+from luthier_py.features.settings.run_settings import RunSettings, run_settings
 
 SEEN = {"pc": 0x40, "opcode": "v_add_f32", "lane": 7, "after": 1}
 

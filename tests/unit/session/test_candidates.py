@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import pytest
 from synthetic import TEXT, build
 
-from luthier_py.analysis import SourceLine, SourceLines
-from luthier_py.ir import Program, lift
+from luthier_py.features.causal.candidates import CONTROL, Candidate, candidates, select_by_filters
 from luthier_py.isa import sgpr, vgpr
-from luthier_py.isa.costs import cost_of
-from luthier_py.session.causal.candidates import CONTROL, Candidate, candidates, select_by_filters
+from luthier_py.isa.timing.costs import cost_of
+from luthier_py.program.analysis import SourceLine, SourceLines
+from luthier_py.program.ir import Program, lift
 
 A, B, C = SourceLine("a.hip", 3), SourceLine("b.hip", 9), SourceLine("a.hip", 2)
 K, G = TEXT, TEXT + 0x100

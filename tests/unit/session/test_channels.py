@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from luthier_py import Channel, Lane, Mutator, Tool, Variable, channel, device, hook, ptr, u32, u64, vgpr
+from luthier_py.base.errors import DeviceError, HookError, Invalid, ToolError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import DeviceError, HookError, Invalid, ToolError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Ran, run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, push
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import LaunchResult
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Ran, run_instrumented, run_original
-from luthier_py.tool import LaunchResult
 
 WAVES, LANES = 32, 64  # of the vector_add sample
 

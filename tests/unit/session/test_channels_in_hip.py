@@ -27,15 +27,15 @@ from luthier_py import (
     u64,
     vgpr,
 )
+from luthier_py.base.errors import DeviceError, HookError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import DeviceError, HookError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Ran, run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, push
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool.cpp.hip import HipSource
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Ran, run_instrumented, run_original
-from luthier_py.tool.hip import HipSource
 
 WAVES, LANES = 32, 64  # of the vector_add sample
 HEADER = "#include <luthier/hooks.h>\nusing namespace luthier;\n"

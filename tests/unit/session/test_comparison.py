@@ -16,18 +16,18 @@ from compiled_samples import CompiledSamples
 from fat_binaries import bundle
 
 from luthier_py import study_table
+from luthier_py.base.errors import Invalid
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
-from luthier_py.pipeline import instrument
-from luthier_py.report.comparison import Difference, RunSide, compare, difference_lines
+from luthier_py.features.compare.report import Difference, RunSide, compare, difference_lines
+from luthier_py.features.compare.sides import compare_files
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.study.store import write_data
 from luthier_py.report.plain import leaves
 from luthier_py.report.tallies import ADDRESSES, FIRST, KERNEL, LINES, OPCODES, RUNNING, NumberName, tally
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import as_data, load_tool
 from luthier_py.samples import sample
-from luthier_py.session.compared import compare_files
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
-from luthier_py.session.study.store import write_data
-from luthier_py.tool import as_data, load_tool
 
 
 def rows(*numbers: tuple[int, str, str, int, int, float]) -> dict[str, Any]:

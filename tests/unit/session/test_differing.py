@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from luthier_py.session.differing import (
+from luthier_py.features.replay.differing import (
     SHOWN,
     BufferDifference,
     ComparedBytes,

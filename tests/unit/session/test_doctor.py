@@ -15,9 +15,9 @@ import pytest
 from patience import PATIENCE
 from rich.console import Console
 
-from luthier_py.report.doctor import doctor_tables
-from luthier_py.session.doctor import BROKEN, MISSING, WORKS, examine
-from luthier_py.session.machine import Machine
+from luthier_py.features.doctor.checks import BROKEN, MISSING, WORKS, examine
+from luthier_py.features.doctor.machine import Machine
+from luthier_py.features.doctor.report import doctor_tables
 
 VERSIONED = "usr/lib/x86_64-linux-gnu"
 GPU = "sys/class/kfd/kfd/topology/nodes"
@@ -86,7 +86,7 @@ def test_debian_s_rocm(
 ) -> None:
     """ROCm 5.2: the thunk is a library of its own. There is no GPU."""
     require_tool("cc")
-    monkeypatch.setattr("luthier_py.clang.search._of_triton", lambda below: [])
+    monkeypatch.setattr("luthier_py.rewrite.clang.search._of_triton", lambda below: [])
     names = ("libamdhip64.so.5.2.21153", "libhsa-runtime64.so.1.5.0", "libhsakmt.so.1.0.6", "amdgcn/bitcode/ocml.bc")
     files = {f"{VERSIONED}/{name}": "" for name in names}
     headers = {

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from luthier_py import Lane, Mutator, Tool, Variable, device, f32, f64, hook, i32, i64, lds, ptr, u32, u64, vgpr
+from luthier_py.base.errors import HookError, ToolError
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError, ToolError
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Ran, run_instrumented
 from luthier_py.intrinsics import is_first_lane, lane_id
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Ran, run_instrumented
 
 WAVES, LANES = 32, 64  # of the vector_add sample
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py.session.faults.drawing import InjectedFault
-from luthier_py.session.faults.judging import FaultEffect, Injection, judge_fault
+from luthier_py.features.faults.drawing import InjectedFault
+from luthier_py.features.faults.judging import FaultEffect, Injection, judge_fault
 
 PLACE = {"pc": 64, "opcode": "v_add_f32", "lane": 3}
 

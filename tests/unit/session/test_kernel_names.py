@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compiled_samples import OPTIONS
 
-from luthier_py.session.files import symbol_of
+from luthier_py.features.settings.files import symbol_of
 
 KERNELS = """
 #define KERNEL __attribute__((global)) void

@@ -13,14 +13,14 @@ import pytest
 
 import luthier_py
 from luthier_py import load, show
+from luthier_py.base.errors import Invalid
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
-from luthier_py.ir import Kernel, lift
-from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Done, Ran, run_instrumented
+from luthier_py.program.ir import Kernel, lift
+from luthier_py.rewrite.pipeline import Instrumented, instrument
+from luthier_py.rewrite.tool import Tool, load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Done, Ran, run_instrumented
-from luthier_py.tool import Tool, load_tool
 
 NAME = "bitonic_sort"
 

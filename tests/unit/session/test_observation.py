@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.session.levels import HIP, HSA
-from luthier_py.session.observation import Observation
+from luthier_py.features.exec.observation import Observation
+from luthier_py.features.settings.levels import HIP, HSA
 
 
 @pytest.mark.parametrize(("level", "ours", "launches", "told"), [

@@ -12,11 +12,11 @@ import pytest
 from fat_binaries import bundle
 from patience import PATIENCE
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
+from luthier_py.features.settings.levels import AUTO, HIP, HSA, choose_level
+from luthier_py.features.settings.program import code_for_others, is_privileged, obstacles, program_path, search_folders
+from luthier_py.rewrite.tool import Tool, load_tool
 from luthier_py.samples import sample
-from luthier_py.session.levels import AUTO, HIP, HSA, choose_level
-from luthier_py.session.program import code_for_others, is_privileged, obstacles, program_path, search_folders
-from luthier_py.tool import Tool, load_tool
 
 DEVICE = "--device", "emulator:gfx90a"
 Compile = Callable[..., Path]

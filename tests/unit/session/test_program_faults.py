@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 
 from luthier_py import study_table
-from luthier_py.session.execute import Surroundings, execute
-from luthier_py.session.faults.campaign import faults_of, run_campaign
-from luthier_py.session.faults.drawing import Campaign, InjectedFault, draw_fault
-from luthier_py.session.faults.judging import FaultEffect, FaultSide, judge_fault
-from luthier_py.session.faults.program import ProgramCheck, ProgramSubject
-from luthier_py.session.run_settings import run_settings
+from luthier_py.features.exec.execute import Surroundings, execute
+from luthier_py.features.faults.campaign import faults_of, run_campaign
+from luthier_py.features.faults.drawing import Campaign, InjectedFault, draw_fault
+from luthier_py.features.faults.judging import FaultEffect, FaultSide, judge_fault
+from luthier_py.features.faults.program import ProgramCheck, ProgramSubject
+from luthier_py.features.settings.run_settings import run_settings
 
 Program = Callable[..., Path]
 DEVICE = "emulator:gfx90a"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from luthier_py.errors import Location
+from luthier_py.base.errors import Location
+from luthier_py.features.exec.execute import Executed
+from luthier_py.features.exec.undelivered import describe_undelivered
 from luthier_py.report.received import RecordCount
 from luthier_py.report.verdict import Verdict
-from luthier_py.session.execute import Executed
-from luthier_py.session.undelivered import describe_undelivered
-from luthier_py.tool import Refusal, load_tool
+from luthier_py.rewrite.tool import Refusal, load_tool
 
 
 def refused(**options: str) -> Verdict:

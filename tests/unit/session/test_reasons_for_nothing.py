@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.launched import launch_on
 from luthier_py.report.verdict import Verdict
+from luthier_py.rewrite.tool import Tool, load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.launched import launch_on
-from luthier_py.tool import Tool, load_tool
 from luthier_py.tools.script import Script
 
 OVERWRITTEN = "nothing of {} can be done in 1 kernel saxpy: left out, as"

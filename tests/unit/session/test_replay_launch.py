@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from made_records import BASE, CODE, KERNEL, OBJECT, Bytes, arg, loaded_page, made, page, with_args
 
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import KernelArg
 from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.interface import Buffer
 from luthier_py.emulator.memory.device_memory import ALIGNMENT, GAP, Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES, TouchedMemory, TouchedPage
-from luthier_py.errors import Invalid
-from luthier_py.loader import KernelArg
-from luthier_py.runtime import Buffer
-from luthier_py.session import replay as replaying
-from luthier_py.session.address_map import MappedRange, RecordedBytes
-from luthier_py.session.differing import BufferDifference
-from luthier_py.session.replay import (
+from luthier_py.features.replay import replay as replaying
+from luthier_py.features.replay.address_map import MappedRange, RecordedBytes
+from luthier_py.features.replay.differing import BufferDifference
+from luthier_py.features.replay.replay import (
     ReplayComparison,
     ReplayLaunch,
     check_layout,
@@ -29,8 +29,8 @@ from luthier_py.session.replay import (
     replay_arguments,
     with_memory,
 )
-from luthier_py.session.run_settings import run_settings
-from luthier_py.tool import LiveAllocation
+from luthier_py.features.settings.run_settings import run_settings
+from luthier_py.rewrite.tool import LiveAllocation
 
 FIRST = BASE + (1 << 20)
 HERE, VARIABLE_HERE = 0x5000, 0x9000

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from luthier_py.errors import Invalid
-from luthier_py.loader import load
-from luthier_py.runtime.arguments import POINTERS
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
+from luthier_py.emulator.interface.arguments import POINTERS
+from luthier_py.features.run.launched import parse_dim
+from luthier_py.features.run.run import check_arguments
+from luthier_py.features.run.specs import TYPES, BufferSpec, Direction, ScalarSpec, parse_argument
 from luthier_py.samples import sample
-from luthier_py.session.launched import parse_dim
-from luthier_py.session.run import check_arguments
-from luthier_py.session.specs import TYPES, BufferSpec, Direction, ScalarSpec, parse_argument
 
 
 @pytest.mark.parametrize("text, direction, shape, first", [
@@ -93,7 +93,7 @@ def test_the_largest_buffer_is_what_the_error_says(monkeypatch: pytest.MonkeyPat
     for shape in ("17179869185", "65536,65536,5", "2147483649,8"):
         with pytest.raises(Invalid, match="too large; the limit is 16 GiB"):
             parse_argument(f"in:u8[{shape}]=zeros")
-    monkeypatch.setattr("luthier_py.session.specs.MAX_BUFFER_BYTES", 4096)
+    monkeypatch.setattr("luthier_py.features.run.specs.MAX_BUFFER_BYTES", 4096)
     assert parse_argument("in:u32[32,32]=zeros").data.nbytes == 4096
     with pytest.raises(Invalid, match="too large"):
         parse_argument("in:u8[4097]=zeros")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE
 
-from luthier_py.errors import Invalid, Unsupported
-from luthier_py.session import execute
-from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.stack import choose_stack, stack_environment, what_is_missing
-from luthier_py.worker import watchdog
+from luthier_py.base.errors import Invalid, Unsupported
+from luthier_py.features.exec import execute
+from luthier_py.features.settings.run_settings import RunSettings
+from luthier_py.features.settings.stack import choose_stack, stack_environment, what_is_missing
+from luthier_py.host.worker import watchdog
 
 DEVICE = "emulator:gfx90a"
 FOUND = {"LD_LIBRARY_PATH": "/somewhere/lib", "ROCM_PATH": "/somewhere"}
@@ -73,7 +73,7 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyte
     empty, full = (tmp_path_factory.mktemp(name) for name in ("empty", "full"))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(empty))
     monkeypatch.setenv("ROCM_PATH", str(empty))
-    monkeypatch.setattr("luthier_py.session.stack.find_library", lambda name: None)  # the system may have some
+    monkeypatch.setattr("luthier_py.features.settings.stack.find_library", lambda name: None)  # of the system
     assert "apt install libamdhip64-5" in (what_is_missing("rocm", DEVICE) or "")
     assert "`--device emulator:TARGET`" in (what_is_missing("rocm", None) or "")
     assert what_is_missing("luthier", DEVICE) is None
@@ -107,7 +107,7 @@ def test_newer_releases_do_without_a_newer_driver(variable: str, chosen: str, mo
     DMA-BUFs; unless somebody asks for them."""
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    monkeypatch.setattr("luthier_py.runtime.kfd.device_library", lambda: "library")
+    monkeypatch.setattr("luthier_py.host.kfd.device_library", lambda: "library")
     for given, wanted in ((None, chosen), ("2", "2")):
         monkeypatch.delenv(variable, raising=False)
         if given is not None:

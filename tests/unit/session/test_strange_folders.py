@@ -53,7 +53,7 @@ def test_a_tool(traps: Path, program: Callable[..., Path]) -> None:
 
 
 def test_what_a_child_said_is_kept(study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("luthier_py.session.study.runs.COMMAND", "raise RuntimeError('last words')")
+    monkeypatch.setattr("luthier_py.features.study.runs.COMMAND", "raise RuntimeError('last words')")
     done = study('[[program]]\ncommand = ["true"]\n')
     assert done.code == 1 and "error: RuntimeError: last words (1 of 1 runs)" in done.out
     (row,) = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 from patience import PATIENCE, until
 
-from luthier_py.cli.ending import ExitCode
-from luthier_py.session.run_settings import RunSettings
-from luthier_py.session.study import plan_study
-from luthier_py.session.study.cells import Cell
-from luthier_py.session.study.runs import run_on_cluster
-from luthier_py.session.study.store import COLUMNS, rows_of
-from luthier_py.session.study.summary import _beside, _items
+from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.settings.run_settings import RunSettings
+from luthier_py.features.study.cells import Cell
+from luthier_py.features.study.plan import plan_study
+from luthier_py.features.study.runs import run_on_cluster
+from luthier_py.features.study.store import COLUMNS, rows_of
+from luthier_py.features.study.summary import _beside, _items
 
 Study = Callable[..., Any]
 DEVICE = "emulator:gfx90a"
@@ -252,7 +252,7 @@ def test_a_tool_is_its_neighbours_too(tmp_path: Path) -> None:
 
 def content(tool: Path) -> str:
     """As another process finds it."""
-    script = "import sys; from luthier_py.session.study.cells import tool_content as of; print(of(sys.argv[1]))"
+    script = "import sys; from luthier_py.features.study.cells import tool_content as of; print(of(sys.argv[1]))"
     command = [sys.executable, "-c", script, str(tool)]
     return subprocess.run(command, text=True, timeout=PATIENCE, stdout=subprocess.PIPE, check=True).stdout
 

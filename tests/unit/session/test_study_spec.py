@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.keys import LARGEST_BYTES
-from luthier_py.session.study.spec import Figure, Quantity, read_study
+from luthier_py.base.errors import Invalid
+from luthier_py.features.study.cells import cells_of
+from luthier_py.features.study.keys import LARGEST_BYTES
+from luthier_py.features.study.spec import Figure, Quantity, read_study
 
 PROGRAM = '[[program]]\ncommand = ["sh"]\n'
 TOOL = '[[tool]]\ntool = "instr_count"\n'

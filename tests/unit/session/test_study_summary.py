@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.spec import BARE, read_study
-from luthier_py.session.study.summary import summarise
+from luthier_py.features.study.cells import cells_of
+from luthier_py.features.study.spec import BARE, read_study
+from luthier_py.features.study.summary import summarise
 
 STUDY = """
 bare = true

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from patience import PATIENCE
 
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Ran, run_instrumented, run_original
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Tool, load_tool
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Ran, run_instrumented, run_original
-from luthier_py.tool import Tool, load_tool
 
 TOOLS = "instr_count", "opcode_histogram", "branch_edges", "loop_counts", "lds_bank_conflicts", "mem_trace"
 LANES = {"COUNT_WARP_LEVEL": "0", "EXCLUDE_PRED_OFF": "1"}

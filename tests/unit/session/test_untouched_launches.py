@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import Ran, run_instrumented
 from luthier_py.intrinsics import atomic_add
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Several
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import Ran, run_instrumented
-from luthier_py.tool import Several
 
 
 class Waves(Tool):

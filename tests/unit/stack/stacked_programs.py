@@ -20,8 +20,8 @@ from compiled_programs import PROGRAMS, TARGET, Recipe, compiled, compilers, hea
 from program_builder import builder
 from rocm_stack import ABI, CODE_OBJECT, RocmStack
 
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.worker.kfd.topology import USE_SVM
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.kfd.topology import USE_SVM
 
 ROOT = Path(__file__).resolve().parents[3]
 DEVICE = f"emulator:{TARGET}"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Invalid, Malformed
-from luthier_py.worker.kfd.faults import tell
-from luthier_py.worker.kfd.queues import BadPacket
+from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, Invalid, Malformed
+from luthier_py.host.kfd.faults import tell
+from luthier_py.host.kfd.queues import BadPacket
 
 EVENT = 77
 CODES = [  # KFD's exception, and the inactive signal's value

@@ -14,7 +14,7 @@ import pytest
 from rocm_stack import RocmStack
 from stacked_programs import Done, Programs, Stacked, executed, reported, some
 
-from luthier_py.session.levels import level_library
+from luthier_py.features.settings.levels import level_library
 
 HSA = "--level", "hsa"
 THREADS, BLOCK, WAVE = 1000, 256, 64  # of tests/programs/hsa_dispatch.c

@@ -13,8 +13,8 @@ from elftools.elf.elffile import ELFFile
 from rocm_stack import RocmStack
 from stacked_programs import PROGRAMS, Done, Stacked, some
 
-from luthier_py.loader import load
-from luthier_py.report.info import describe
+from luthier_py.binary.loader import load
+from luthier_py.features.code.info import describe
 
 NAMES = sorted(path.stem for path in PROGRAMS.glob("openmp_*.c"))
 CASES = [(name, "instr_count", "instructions") for name in NAMES]

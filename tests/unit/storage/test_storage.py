@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py import storage
-from luthier_py.storage import (
+from luthier_py.base import storage
+from luthier_py.base.storage import (
     Shelf,
     cache_folder,
     cache_key,
@@ -299,7 +299,7 @@ def test_sources_are_named_by_what_is_in_them(tmp_path: Path, monkeypatch: pytes
     """So another checkout with the same files, or a change of other rooms, finds what was kept."""
 
     def named(folder: str, *rooms: str) -> str:
-        monkeypatch.setattr(storage, "__file__", str(tmp_path / folder / "storage.py"))
+        monkeypatch.setattr(storage, "__file__", str(tmp_path / folder / "base" / "storage.py"))
         sources.cache_clear()
         return sources(*rooms)
 

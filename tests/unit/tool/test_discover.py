@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import Invalid, ToolError, one_line
+from luthier_py.base.errors import Invalid, ToolError, one_line
 from luthier_py.isa import instruction_set, target
-from luthier_py.tool import LaunchResult, Option, Tool, Variable, load_tool, tools, u32, u64
-from luthier_py.tool.discover import absolute, tools_in
+from luthier_py.rewrite.tool import LaunchResult, Option, Tool, Variable, load_tool, tools, u32, u64
+from luthier_py.rewrite.tool.discover import absolute, tools_in
 
 FILE = """\
-from luthier_py.tool import Mutator, Option, Tool
+from luthier_py.rewrite.tool import Mutator, Option, Tool
 class First(Tool):
     "One."
     limit = Option(3)
@@ -33,7 +33,8 @@ class Registered(Tool):
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     entries: list[Any] = [SimpleNamespace(name="mine", value="my.package:Registered", load=lambda: Registered)]
-    monkeypatch.setattr("luthier_py.tool.discover.entry_points", lambda group: entries if "tools" in group else [])
+    monkeypatch.setattr("luthier_py.rewrite.tool.discover.entry_points",
+                        lambda group: entries if "tools" in group else [])
     return entries
 
 

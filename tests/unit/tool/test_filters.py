@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from compiled_samples import OPTIONS
 
-from luthier_py.analysis import analyse, loops_of, source_lines
+from luthier_py.base.errors import Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
-from luthier_py.ir import Function, Instr, Program, lift
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented, run_original
 from luthier_py.isa import OpFlag, Space, instruction_set, memory_access, target
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.program.analysis import analyse, loops_of, source_lines
+from luthier_py.program.ir import Function, Instr, Program, lift
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Mutator, load_tool
+from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.samples import SAMPLES, sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import Mutator, load_tool
-from luthier_py.tool.filters import parse_filter
 
 MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM
 

@@ -7,15 +7,15 @@ import synthetic
 from emulated import LANES, code_object
 from given import given, keep_narrow
 
-from luthier_py.errors import HookError
-from luthier_py.ir import lift
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.isa import instruction_set, sgpr, target
-from luthier_py.jit import PayloadKey
-from luthier_py.jit.compile import compile_keys
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-from luthier_py.tool import Mutator, Place, Tool, Variable, hardware_register, u32
-from luthier_py.tool.arguments import arguments
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.jit import PayloadKey
+from luthier_py.rewrite.jit.compile import compile_keys
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import Mutator, Place, Tool, Variable, hardware_register, u32
+from luthier_py.rewrite.tool.arguments.check import arguments
 
 OUT = Variable(u32, LANES, name="out")
 

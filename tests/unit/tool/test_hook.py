@@ -16,9 +16,9 @@ import pytest
 
 import luthier_py
 from luthier_py import intrinsics as builtin
-from luthier_py import tool
-from luthier_py.errors import HookError
-from luthier_py.tool import (
+from luthier_py.base.errors import HookError
+from luthier_py.rewrite import tool
+from luthier_py.rewrite.tool import (
     F32,
     U32,
     U64,
@@ -140,7 +140,7 @@ def answer(ir: Ir) -> Value:
 def test_anybody_registers_intrinsics_by_the_same_door(monkeypatch: pytest.MonkeyPatch) -> None:
     module = SimpleNamespace(answer=answer, again=answer, other=3)
     entries: list[Any] = [SimpleNamespace(value="theirs", load=lambda: module)]
-    room = sys.modules["luthier_py.tool.intrinsic"]
+    room = sys.modules["luthier_py.rewrite.tool.hooks.intrinsic"]
     monkeypatch.setattr(room, "entry_points", lambda group: entries if group == "luthier_py.intrinsics" else [])
     intrinsics.cache_clear()
     assert intrinsics() == {"answer": ("theirs",), "again": ("theirs",)}
@@ -160,7 +160,7 @@ def test_the_built_in_intrinsics_are_registered() -> None:
 
 
 def test_importing_tools_does_not_load_llvm() -> None:
-    script = "import sys, luthier_py.tool, luthier_py.jit; sys.exit('llvmlite' in sys.modules)"
+    script = "import sys, luthier_py.rewrite.tool, luthier_py.rewrite.jit; sys.exit('llvmlite' in sys.modules)"
     root = Path(luthier_py.__file__).parent.parent
     subprocess.run([sys.executable, "-c", script], check=True, cwd=root)
 
@@ -171,7 +171,7 @@ def test_type_checkers_see_plain_python(tmp_path: Path) -> None:
     script = tmp_path / "typed_tool.py"
     script.write_text(
         "from __future__ import annotations\n"
-        "from luthier_py.tool import Lane, Mutator, Option, Tool, Variable, WaveVariable, device, hook, ptr, u32, u64\n"
+        "from luthier_py import Lane, Mutator, Option, Tool, Variable, WaveVariable, device, hook, ptr, u32, u64\n"
         "@device\ndef twice(x: u32) -> u32:\n    return x + x\n"
         "class Mine(Tool):\n"
         "    total = Variable(u64)\n    count = WaveVariable(u64)\n    level = Option('wave')\n"

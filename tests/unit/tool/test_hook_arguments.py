@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from luthier_py.analysis import analyse
-from luthier_py.errors import HookError
-from luthier_py.ir import lift
+from luthier_py.base.errors import HookError
+from luthier_py.binary.loader import load
 from luthier_py.isa import vgpr
-from luthier_py.loader import load
-from luthier_py.tool import Entry, Lane, Mutator, address, hook, u32, u64, workitem_id
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import lift
+from luthier_py.rewrite.tool import Entry, Lane, Mutator, address, hook, u32, u64, workitem_id
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from luthier_py.analysis import Facts, analyse
-from luthier_py.errors import EditConflict, HookError, Invalid, ToolError
-from luthier_py.ir import Block, Ending, Program, lift
+from luthier_py.base.errors import EditConflict, HookError, Invalid, ToolError
+from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, SCC, VCC, Operand, OperandKind, OpFlag, agpr, sgpr, vgpr
-from luthier_py.loader import load
-from luthier_py.tool import (
+from luthier_py.program.analysis import Facts, analyse
+from luthier_py.program.ir import Block, Ending, Program, lift
+from luthier_py.rewrite.tool import (
     Edits,
     Lane,
     Mutator,
@@ -33,7 +33,7 @@ from luthier_py.tool import (
     u64,
     visit,
 )
-from luthier_py.tool.filters import compile_filter
+from luthier_py.rewrite.tool.chosen.filters import compile_filter
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.tool import Mutator, Option, Tool, tools
+from luthier_py.base.errors import Invalid
+from luthier_py.rewrite.tool import Mutator, Option, Tool, tools
 
 
 class Choosing(Tool):

@@ -10,8 +10,8 @@ from assembled import assembled, left_by
 from each_target import sometimes
 
 from luthier_py.isa import target
-from luthier_py.pipeline import instrument
-from luthier_py.tool import load_tool
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 
 NAMES = {1: ("dword", "b32"), 2: ("dwordx2", "b64"), 3: ("dwordx3", "b96"), 4: ("dwordx4", "b128")}
 ADDRESS = 9  # v[9:10]

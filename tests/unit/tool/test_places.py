@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import left_out_lines, loop_of
-from luthier_py.tool.places import NAMED, InstrPlace
+from luthier_py.rewrite.tool import left_out_lines, loop_of
+from luthier_py.rewrite.tool.records.places import NAMED, InstrPlace
 
 
 def test_a_reason_names_some_instructions() -> None:

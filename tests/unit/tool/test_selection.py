@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from luthier_py import names
-from luthier_py.errors import Invalid, Unsupported
-from luthier_py.names import demangle, is_region
+from luthier_py.base import names
+from luthier_py.base.errors import Invalid, Unsupported
+from luthier_py.base.names import demangle, is_region
 from luthier_py.report.names import file_name
-from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, load_tool
-from luthier_py.tool.selection import COUNTING, NO_END
+from luthier_py.rewrite.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, load_tool
+from luthier_py.rewrite.tool.chosen.selection import COUNTING, NO_END
 
 MANGLED, PLAIN = "_Z10vector_addPKfS0_Pfj", "vector_add(float const*, float const*, float*, unsigned int)"
 
@@ -133,7 +133,7 @@ def test_long_names_are_short_in_texts() -> None:
     assert short != chosen.short(other) and chosen.whole(long) == long
     assert file_name(long).endswith(f"-{short.rpartition('...')[2]}")  # the kernel's folder
     assert Tool(MANGLED_NAMES=1).selection.short(long) == long
-    assert names.shortened("x" * 100, most=20) == "x" * 9 + "..." + names.digest("x" * 100)
+    assert names.shortened("x" * 100, most=20) == "x" * 9 + "..." + names.short_digest("x" * 100)
 
 
 def test_names_with_halves() -> None:

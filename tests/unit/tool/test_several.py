@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from luthier_py import Channel, LaunchParameter, LaunchResult, Mutator, Option, Tool, Variable, hook, u32, u64
-from luthier_py.errors import Invalid
-from luthier_py.pipeline import plan
-from luthier_py.session.attach import _place_of
-from luthier_py.tool import COUNT_WARP_LEVEL, Several, load_tool, made_tool
-from luthier_py.tool.discover import absolute
+from luthier_py.base.errors import Invalid
+from luthier_py.features.exec.attach import _place_of
+from luthier_py.rewrite.pipeline import plan
+from luthier_py.rewrite.tool import COUNT_WARP_LEVEL, Several, load_tool, made_tool
+from luthier_py.rewrite.tool.discover import absolute
 
 SAXPY = Path(__file__).parents[2] / "data" / "saxpy.co"
 

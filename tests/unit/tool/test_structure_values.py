@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.tool import LaunchVariable, LookupTable, Variable, as_data, bf16, f32, f64, i16, ptr, u8, u16
-from luthier_py.tool.types import Struct, device_type
-from luthier_py.tool.variables import numpy_type
+from luthier_py.base.errors import Invalid
+from luthier_py.rewrite.tool import LaunchVariable, LookupTable, Variable, as_data, bf16, f32, f64, i16, ptr, u8, u16
+from luthier_py.rewrite.tool.hooks.types import Struct, device_type
+from luthier_py.rewrite.tool.variables import numpy_type
 
 
 class Point:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import HookError, Invalid
-from luthier_py.tool import (
+from luthier_py.base.errors import HookError, Invalid
+from luthier_py.rewrite.tool import (
     I32,
     U32,
     U64,

@@ -14,9 +14,9 @@ from every_case import check_all
 
 import luthier_py
 from luthier_py import LuthierError, Mutator, Reg, Variable, WaveVariable, computed, device, hook, sgpr, u32, u64, vgpr
-from luthier_py.analysis import Facts, analyse
-from luthier_py.ir import Program, lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.program.analysis import Facts, analyse
+from luthier_py.program.ir import Program, lift
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 WRONG: tuple[Any, ...] = ("nonsense", "", 3.5, -1, 7, 1 << 70, None, True, [], ["x"], {}, (5,), sgpr(3), Variable, len)

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 import luthier_py
-from luthier_py.errors import DeviceError, Invalid
-from luthier_py.runtime import pack_arguments
-from luthier_py.runtime.hip_device import HipDevice, HipModule
-from luthier_py.tool import tools
+from luthier_py.base.errors import DeviceError, Invalid
+from luthier_py.emulator.interface import pack_arguments
+from luthier_py.host.hip.device import HipDevice, HipModule
+from luthier_py.rewrite.tool import tools
 
 N, BLOCK = 512, 256
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 from compiled_programs import HEADERS, TARGET, begin, chosen_programs, hip_recipe, host_program, program
 
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.runtime.preload import tool_library
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.preload import tool_library
 
 __all__ = ["host_program", "program"]
 

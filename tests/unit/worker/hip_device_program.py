@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from luthier_py.errors import DeviceError, Invalid
-from luthier_py.runtime import pack_arguments
-from luthier_py.runtime.hip_device import HipDevice
+from luthier_py.base.errors import DeviceError, Invalid
+from luthier_py.emulator.interface import pack_arguments
+from luthier_py.host.hip.device import HipDevice
 
 N, BLOCK = 512, 256
 

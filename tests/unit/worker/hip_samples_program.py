@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 
-from luthier_py.runtime.hip_device import HipDevice
+from luthier_py.features.demo.demo import is_right, launch_of
+from luthier_py.features.run.run import run_original
+from luthier_py.host.hip.device import HipDevice
 from luthier_py.samples import SAMPLES
-from luthier_py.session.demo import is_right, launch_of
-from luthier_py.session.run import run_original
 
 
 def main() -> None:

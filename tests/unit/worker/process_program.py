@@ -13,8 +13,8 @@ from types import FrameType
 
 import numpy as np
 
-from luthier_py.runtime import pack_arguments
-from luthier_py.runtime.hip_device import HipDevice, HipModule
+from luthier_py.emulator.interface import pack_arguments
+from luthier_py.host.hip.device import HipDevice, HipModule
 
 N, BLOCK = 512, 256
 

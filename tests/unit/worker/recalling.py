@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from suite.kept import COMPILING
 
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.host.worker.instrument.patching import Copy, patch
+from luthier_py.rewrite.tool import Tool, load_tool, origin
 from luthier_py.samples import sample
-from luthier_py.tool import Tool, load_tool, origin
-from luthier_py.worker.patching import Copy, patch
 
 LONG_AGO = 1_700_000_000  # s
 TOOL = """

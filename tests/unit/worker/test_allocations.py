@@ -7,13 +7,13 @@ import struct
 
 import pytest
 
+from luthier_py.base.errors import Invalid
 from luthier_py.emulator.memory.device_memory import GAP, Memory
-from luthier_py.errors import Invalid
-from luthier_py.runtime.native.protocol import Message
-from luthier_py.worker.device import DeviceService
-from luthier_py.worker.heap import SLAB_BYTES, Heap
-from luthier_py.worker.settings import parse_fine_atomics, parse_granularity
-from luthier_py.worker.wire import Request
+from luthier_py.host.native.protocol import Message
+from luthier_py.host.worker.device.device import DeviceService
+from luthier_py.host.worker.device.heap import SLAB_BYTES, Heap
+from luthier_py.host.worker.device.settings import parse_fine_atomics, parse_granularity
+from luthier_py.host.worker.wire import Request
 
 
 @pytest.fixture

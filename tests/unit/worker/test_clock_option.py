@@ -10,9 +10,9 @@ from collections import Counter
 import pytest
 from loaded_command import run_luthier
 
+from luthier_py.base.names import demangle
+from luthier_py.host.worker.device.properties import properties
 from luthier_py.isa import target
-from luthier_py.names import demangle
-from luthier_py.worker.properties import properties
 
 
 def profiles(run, program, path, **environment):

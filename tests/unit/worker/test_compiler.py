@@ -17,13 +17,13 @@ from elftools.elf.elffile import ELFFile
 from executables import executable
 from rocm_stack import find_stack, lacking
 
-from luthier_py.clang.search import CLANG, HEADERS, NO_COMPILER, Search
-from luthier_py.errors import LuthierError, Unsupported
-from luthier_py.loader import load
-from luthier_py.runtime import hiprtc
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.worker.compilation import MORE_OPTIONS, Compiled, SourceText, compile_program
-from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
+from luthier_py.base.errors import LuthierError, Unsupported
+from luthier_py.binary.loader import load
+from luthier_py.host import hiprtc
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.hiprtc.compilation import MORE_OPTIONS, Compiled, SourceText, compile_program
+from luthier_py.host.worker.device.properties import LAYOUT_R0000, LAYOUT_R0600, offset
+from luthier_py.rewrite.clang.search import CLANG, HEADERS, NO_COMPILER, Search
 
 TARGET = "gfx90a"
 SOURCE = 'extern "C" __global__ void twice(int *v) { v[threadIdx.x] *= 2; }\n'

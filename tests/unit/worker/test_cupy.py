@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from empty_libraries import empty_libraries
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 PROGRAM = Path(__file__).with_name("cupy_program.py")
 PYTHON = os.environ.get("LUTHIER_CUPY", "")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.worker.settings import parse_memory
+from luthier_py.base.errors import Invalid
+from luthier_py.host.worker.device.settings import parse_memory
 
 HostProgram = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from recalling import Author, authoring, cached_edits, made_by
 
-from luthier_py.tool import LaunchResult, Tool, load_tool
-from luthier_py.tool.origin import origin_of
-from luthier_py.worker import patching
-from luthier_py.worker.patching import Copy
+from luthier_py.host.worker.instrument import patching
+from luthier_py.host.worker.instrument.patching import Copy
+from luthier_py.rewrite.tool import LaunchResult, Tool, load_tool
+from luthier_py.rewrite.tool.origin import origin_of
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_state_without_a_key(author: Author, value: str) -> None:
 
 def test_a_tool_without_a_file() -> None:
     script = (
-        "from luthier_py import Tool\nfrom luthier_py.tool.origin import origin_of\n"
+        "from luthier_py import Tool\nfrom luthier_py.rewrite.tool.origin import origin_of\n"
         "class Mine(Tool):\n    pass\nprint(origin_of(Mine()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

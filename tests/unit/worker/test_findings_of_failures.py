@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from luthier_py.errors import DeviceError
-from luthier_py.worker.findings import FAILURES, has_failed, tell_failure
+from luthier_py.base.errors import DeviceError
+from luthier_py.host.worker.device.findings import FAILURES, has_failed, tell_failure
 
 
 def test_who_has_failed(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.runtime.preload import tool_library
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.preload import tool_library
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -11,13 +11,13 @@ import pytest
 from weighed import Weighed
 
 from luthier_py import LaunchParameter, Mutator, Tool, Variable, f32, f64, hook, i32, ptr, u32
+from luthier_py.base.errors import HookError, Invalid
+from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError, Invalid
-from luthier_py.loader import load
-from luthier_py.pipeline import instrument
+from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.run.run import run_instrumented
+from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample
-from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
 
 TOOL = Path(__file__).with_name("weighed.py")
 

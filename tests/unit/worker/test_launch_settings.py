@@ -6,14 +6,14 @@ from dataclasses import fields
 
 import pytest
 
+from luthier_py.base.errors import Invalid
 from luthier_py.emulator import LaunchOptions
 from luthier_py.emulator.options.checks import ALL, Checks
+from luthier_py.emulator.options.clock_kind import ClockKind
 from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.errors import Invalid
-from luthier_py.runtime.clock_kind import ClockKind
-from luthier_py.session.run_settings import RunSettings, run_settings
-from luthier_py.worker.launch_settings import LAUNCH_VARIABLES, launch_environment, launch_options
-from luthier_py.worker.settings import device_settings
+from luthier_py.features.settings.run_settings import RunSettings, run_settings
+from luthier_py.host.worker.device.launch_settings import LAUNCH_VARIABLES, launch_environment, launch_options
+from luthier_py.host.worker.device.settings import device_settings
 
 EVERY = LaunchOptions(0.25, ClockKind.MODEL, Schedule(7), Checks.RACES | Checks.WAITS, instruction_limit=900)
 GIVEN = {"--time-limit": "0.25", "--instruction-limit": "900", "--clock": "model", "--schedule": "seed=7",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 ENTRY = "run_kernels"
 SYMBOL = "_Z11run_kernelsv"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from luthier_py.loader import MOST_STACK_BYTES
+from luthier_py.binary.loader import MOST_STACK_BYTES
 from luthier_py.samples import FOLDER
 
 HostProgram = Callable[..., Path]

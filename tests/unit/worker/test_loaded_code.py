@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from luthier_py.analysis.frames import source_frames
-from luthier_py.loader import load
-from luthier_py.loader.origins import keep_original, read_origins
-from luthier_py.pipeline import instrument
+from luthier_py.binary.loader import load
+from luthier_py.binary.loader.origins import keep_original, read_origins
+from luthier_py.host.kfd.loaded_code import LoadedCode
+from luthier_py.program.analysis.frames import source_frames
+from luthier_py.rewrite.pipeline import instrument
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
-from luthier_py.tool import load_tool
-from luthier_py.worker.kfd.loaded_code import LoadedCode
 
 BASE = 0x7F00_0000_0000
 KERNEL = "transpose"  # with line tables

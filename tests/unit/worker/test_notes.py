@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from luthier_py import Tool, Variable, WaveVariable, u32, u64
-from luthier_py.analysis import analyse
-from luthier_py.ir import Program, lift
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.host.worker.instrument.notes import Unkept, pack_notes, unpack_notes
+from luthier_py.program.analysis import analyse
+from luthier_py.program.ir import Program, lift
 from luthier_py.samples import sample
-from luthier_py.worker.notes import Unkept, pack_notes, unpack_notes
 
 
 class Noted(Tool):

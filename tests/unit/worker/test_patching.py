@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.loader import load
+from luthier_py.binary.loader import load
+from luthier_py.host.worker.instrument import patching
+from luthier_py.host.worker.instrument.patching import Copy, pack, patch, unpack
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import SAMPLES
-from luthier_py.tool import load_tool
-from luthier_py.worker import patching
-from luthier_py.worker.patching import Copy, pack, patch, unpack
 
 STAGES = {"jit", "inject", "link", "check"}
 CODE = {sample.name: sample.path.read_bytes() for sample in SAMPLES}
 ELSEWHERE = """
 import sys
 from pathlib import Path
-from luthier_py.tool import load_tool
-from luthier_py.worker.patching import patch
+from luthier_py.rewrite.tool import load_tool
+from luthier_py.host.worker.instrument.patching import patch
 print(patch(Path(sys.argv[1]).read_bytes(), load_tool(sys.argv[2]), sys.argv[3]).cached)
 """
 

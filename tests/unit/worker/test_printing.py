@@ -11,8 +11,8 @@ from ctypes import c_uint64
 import pytest
 
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
-from luthier_py.worker.heap import SLAB_BYTES, Heap
-from luthier_py.worker.printing import Printing, formats, messages
+from luthier_py.host.worker.device.heap import SLAB_BYTES, Heap
+from luthier_py.host.worker.device.printing import Printing, formats, messages
 
 KNOWN = {0x1234: b"%d and %s\n", 0x5678: b"1234567"}
 

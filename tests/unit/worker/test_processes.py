@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 Tooled = Callable[..., Any]
 HERE = Path(__file__).resolve().parent

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.worker.targets import parse_targets
+from luthier_py.base.errors import Invalid
+from luthier_py.host.worker.device.targets import parse_targets
 
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]

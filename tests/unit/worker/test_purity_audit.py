@@ -11,8 +11,8 @@ import pytest
 from recalling import Author, authoring, cached_edits, made_by
 
 from luthier_py.emulator.code.compile_queue import CompileQueue
-from luthier_py.pipeline import Planned, plan
-from luthier_py.worker import patching
+from luthier_py.host.worker.instrument import patching
+from luthier_py.rewrite.pipeline import Planned, plan
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from loaded_command import run_luthier
 
-from luthier_py.errors import Invalid
+from luthier_py.base.errors import Invalid
+from luthier_py.features.settings.levels import choose_level
+from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import FOLDER
-from luthier_py.session.levels import choose_level
-from luthier_py.tool import load_tool
 
 HostProgram = Callable[..., Path]
 Tooled = Callable[..., Any]

@@ -15,9 +15,9 @@ from rocm_stack import lacking
 from stand_ins import stand_in
 from test_execute import Program, luthier
 
-from luthier_py.errors import Invalid
-from luthier_py.runtime.hip import runtime_folder
-from luthier_py.worker.recording import LaunchRecorder, RecordSettings, parse_launches, record_settings
+from luthier_py.base.errors import Invalid
+from luthier_py.host.hip import runtime_folder
+from luthier_py.host.worker.device.recording import LaunchRecorder, RecordSettings, parse_launches, record_settings
 
 HERE = Path(__file__).parent
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from luthier_py.runtime.native.protocol import Message, ReportPlace
-from luthier_py.worker.reported import MOST_IN_A_ROW, ReportRing, ToolWire
-from luthier_py.worker.wire import HEAD
+from luthier_py.host.native.protocol import Message, ReportPlace
+from luthier_py.host.worker.instrument.reported import MOST_IN_A_ROW, ReportRing, ToolWire
+from luthier_py.host.worker.wire import HEAD
 
 BYTES = ReportPlace.FIRST_SLOT + ReportPlace.SLOTS * ReportPlace.SLOT_BYTES
 

@@ -20,7 +20,7 @@ import pytest
 from rocm_stack import lacking
 from stand_ins import stand_in
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 HERE = Path(__file__).parent
 FOLDERS = [str(Path(path).parent) for path in os.environ.get("LUTHIER_ROCM_LIBRARIES", "").split(":") if path]

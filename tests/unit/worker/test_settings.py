@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from loaded_command import run_luthier
 
-from luthier_py.errors import Invalid
-from luthier_py.worker.kfd.driver import DriverService
-from luthier_py.worker.settings import MEMORY_BYTES, parse_memory, parse_profile
+from luthier_py.base.errors import Invalid
+from luthier_py.host.kfd.driver import DriverService
+from luthier_py.host.worker.device.settings import MEMORY_BYTES, parse_memory, parse_profile
 
 
 def test_profiles(tmp_path: Path) -> None:

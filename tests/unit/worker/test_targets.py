@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rocm_stack import RocmStack
 
-from luthier_py.errors import Invalid
-from luthier_py.session.launched import parse_emulator_target
-from luthier_py.worker.properties import device_uuid
-from luthier_py.worker.targets import parse_targets, visible_devices
+from luthier_py.base.errors import Invalid
+from luthier_py.features.run.launched import parse_emulator_target
+from luthier_py.host.worker.device.properties import device_uuid
+from luthier_py.host.worker.device.targets import parse_targets, visible_devices
 
 ROCR, HIP, CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 CASES: list[tuple[dict[str, str], list[int]]] = [

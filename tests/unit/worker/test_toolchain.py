@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from executables import executable
 
-from luthier_py.clang import search as clang_search
-from luthier_py.clang.library import constants, library_folder
-from luthier_py.clang.search import (
+from luthier_py.base.errors import Unsupported
+from luthier_py.host.hiprtc.linking import device_library
+from luthier_py.isa import target
+from luthier_py.rewrite.clang import search as clang_search
+from luthier_py.rewrite.clang.library import constants, library_folder
+from luthier_py.rewrite.clang.search import (
     CLANG,
     HEADERS,
     NO_COMPILER,
@@ -21,9 +24,6 @@ from luthier_py.clang.search import (
     Toolchain,
     processors,
 )
-from luthier_py.errors import Unsupported
-from luthier_py.isa import target
-from luthier_py.worker.linking import device_library
 
 ABLE = "#!/bin/sh\necho 'Available CPUs for this target:' >&2\nfor name in {}; do echo \"    $name\" >&2; done\n"
 

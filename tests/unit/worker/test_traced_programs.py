@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from trace_events import Event, names_of, tracks
 
-from luthier_py.report.program_trace import PROGRAMS, program_events, read_records
-from luthier_py.report.trace import DEVICES, LAUNCHES, trace_document
-from luthier_py.runtime.native.protocol import TRACED, Traced
+from luthier_py.features.exec.execute import execute
+from luthier_py.features.settings.run_settings import run_settings
+from luthier_py.features.trace.page import DEVICES, LAUNCHES, trace_document
+from luthier_py.features.trace.program_trace import PROGRAMS, program_events, read_records
+from luthier_py.host.native.protocol import TRACED, Traced
+from luthier_py.host.worker.device.traced import FILE, CommandTrace
 from luthier_py.samples import FOLDER
-from luthier_py.session.execute import execute
-from luthier_py.session.run_settings import run_settings
-from luthier_py.worker.traced import FILE, CommandTrace
 
 HostProgram = Callable[..., Path]
 IN_RANGES = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rocm_stack import lacking
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 PROGRAM = Path(__file__).with_name("triton_program.py")
 KERNELS = ["softmax", "multiply", "count"]

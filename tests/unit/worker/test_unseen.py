@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 from luthier_py.samples import FOLDER
 
 HostProgram = Callable[..., Path]

@@ -13,24 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.host.hip import runtime_folder
 
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 MOST = 110
 """Modules of this package; 92 when this was written, rooms among them, and 200 before."""
-NEVER = ("luthier_py.isa.semantics", "luthier_py.isa.decode", "luthier_py.isa.text", "luthier_py.isa.assembly",
+NEVER = ("luthier_py.isa.semantics", "luthier_py.isa.encoding.decode", "luthier_py.isa.text",
          "luthier_py.emulator.translation.translat(e|ing)$", "luthier_py.emulator.launches.dispatch",
-         "luthier_py.emulator.native.accesses", "luthier_py.emulator.native.scheduler", "luthier_py.analysis",
-         "luthier_py.tool", "luthier_py.session", "luthier_py.cli", "zstandard", "rich", "click", "asyncio",
+         "luthier_py.emulator.native.accesses", "luthier_py.emulator.native.scheduler", "luthier_py.program.analysis",
+         "luthier_py.rewrite.tool", "luthier_py.features", "luthier_py.cli", "zstandard", "rich", "click", "asyncio",
          "concurrent")  # fmt: skip
 MOST_OF_EXEC = 60
 """53 when this was written, and 85 before."""
 NEVER_BY_EXEC = ("pydantic", "typer", "rich", "numpy", "llvmlite", "elftools", "msgpack", "networkx", "concurrent",
-                 "luthier_py.loader", "luthier_py.tool", "luthier_py.report", "luthier_py.llvm", "luthier_py.analysis",
-                 "luthier_py.runtime.arguments", "luthier_py.runtime.hip.table", "luthier_py.runtime.preload",
-                 "luthier_py.runtime.hsa",
+                 "luthier_py.binary.loader", "luthier_py.rewrite.tool", "luthier_py.report", "luthier_py.base.llvm",
+                 "luthier_py.program.analysis",
+                 "luthier_py.emulator.interface.arguments", "luthier_py.host.hip.table", "luthier_py.host.preload",
+                 "luthier_py.host.hsa",
                  "luthier_py.emulator.(?!options|watching$|watching.findings)")  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def test_a_warm_start_imports_nothing_that_translates(name: str, imported: Calla
     cold, warm = imported(name), imported(name)
     assert never(cold) and not never(warm)
     ours = {name for name in warm if name.startswith("luthier_py.")}
-    assert "luthier_py.worker.device" in ours and len(ours) <= MOST
+    assert "luthier_py.host.worker.device.device" in ours and len(ours) <= MOST
 
 
 def test_luthier_exec_imports_little(tmp_path: Path) -> None:
@@ -75,6 +76,6 @@ def test_luthier_exec_imports_little(tmp_path: Path) -> None:
     names = names_in(done.stderr)
     assert not never(names, NEVER_BY_EXEC)
     ours = {name for name in names if name.startswith("luthier_py.")}
-    assert "luthier_py.session.execute" in ours and len(ours) <= MOST_OF_EXEC
+    assert "luthier_py.features.exec.execute" in ours and len(ours) <= MOST_OF_EXEC
     help_ = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
-    assert "luthier_py.session.execute" not in names_in(help_.stderr)
+    assert "luthier_py.features.exec.execute" not in names_in(help_.stderr)

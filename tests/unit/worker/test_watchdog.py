@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+from luthier_py.host.worker.watchdog import ProgramWatch, new_folder, remove_abandoned, wait_for_workers
 from luthier_py.samples import FOLDER
-from luthier_py.worker.watchdog import ProgramWatch, new_folder, remove_abandoned, wait_for_workers
 
 HostProgram = Callable[..., Path]
 TOOL = ("-t", "instr_count")
@@ -140,7 +140,8 @@ def test_without_exec_nothing_is_killed(folder: str | None, tmp_path: Path, monk
 def test_who_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers, as long as they live and no longer than is said; none where no program had one."""
     words = (
-        "import os, sys, time; from luthier_py.worker.watchdog import ProgramWatch; w = ProgramWatch(os.getppid()); "
+        "import os, sys, time; from luthier_py.host.worker.watchdog import ProgramWatch; "
+        "w = ProgramWatch(os.getppid()); "
         "print(flush=True); sys.stdin.read(); time.sleep(0.1); print('all is said', file=open(sys.argv[1], 'w'))"
     )
     with temporary(tmp_path, monkeypatch):

@@ -18,9 +18,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton_program import multiply, softmax
 
-from luthier_py.errors import LuthierError
-from luthier_py.runtime import pack_arguments
-from luthier_py.runtime.hip_device import HipDevice
+from luthier_py.base.errors import LuthierError
+from luthier_py.emulator.interface import pack_arguments
+from luthier_py.host.hip.device import HipDevice
 
 WARPS = 4
 

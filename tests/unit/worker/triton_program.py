@@ -11,8 +11,8 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from luthier_py.runtime import pack_arguments
-from luthier_py.runtime.hip_device import HipDevice
+from luthier_py.emulator.interface import pack_arguments
+from luthier_py.host.hip.device import HipDevice
 
 WARPS, WAVE = 4, 64
 BLOCK = (WARPS * WAVE, 1, 1)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from luthier_py.isa.instruction import OpInfo
-from luthier_py.isa.registers import EXEC, M0, SCC, VCC
+from luthier_py.isa.encoding.instruction import OpInfo
+from luthier_py.isa.model.registers import EXEC, M0, SCC, VCC
 from luthier_py.isa.semantics.algebra import Type
 from luthier_py.isa.semantics.meaning import Lanes, Scalar
 

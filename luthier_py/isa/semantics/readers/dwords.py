@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
 
-from luthier_py.isa.instruction import Inst
-from luthier_py.isa.operand_parts import OP_SEL, OP_SEL_HI
+from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, I64, U64, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.meaning import Lanes, SignaturePart, Situation, Variants
+from luthier_py.isa.semantics.operand_parts import OP_SEL, OP_SEL_HI
 from luthier_py.isa.semantics.readers import binding
 
 SourceDword = tuple[str, int]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from luthier_py.isa.instruction import Access, OpFlag, OpInfo
+from luthier_py.isa.encoding.instruction import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import control, elements, images, lds, matrix, memory, transfers, wave_matrices
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import TypeAlias
 
-from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
-from luthier_py.isa.registers import EXEC, SCC, RegFile
+from luthier_py.isa.encoding.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
+from luthier_py.isa.model.registers import EXEC, SCC, RegFile
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
 from luthier_py.isa.semantics.meaning import Lanes, Scalar, SignaturePart

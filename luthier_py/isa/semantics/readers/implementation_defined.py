@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from luthier_py.isa.instruction import OpFlag, OpInfo
+from luthier_py.isa.encoding.instruction import OpFlag, OpInfo
+from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.control import Action
@@ -24,7 +25,6 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Varia
 from luthier_py.isa.semantics.memory import Atomic, Modify, ScalarAtomic
 from luthier_py.isa.semantics.readers import binding
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
-from luthier_py.isa.target import Target
 
 
 class ImplementationDefined(Enum):

@@ -19,8 +19,8 @@ from functools import cache, lru_cache
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
-from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
-from luthier_py.isa.registers import EXEC, RegFile
+from luthier_py.isa.encoding.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
+from luthier_py.isa.model.registers import EXEC, RegFile
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import Prim, Type, Value
 from luthier_py.isa.semantics.meaning import Lanes, Scalar

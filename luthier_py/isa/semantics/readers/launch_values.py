@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from luthier_py.isa.dual import halves
-from luthier_py.isa.instruction import Inst, Operand, OperandKind
-from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile
+from luthier_py.isa.encoding.dual import halves
+from luthier_py.isa.encoding.instruction import Inst, Operand, OperandKind
+from luthier_py.isa.model.registers import EXEC, SCC, Reg, RegFile
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import BOOL, U32, Kind, Type, Value
 from luthier_py.isa.semantics.control import Branch, CrossLane

@@ -11,8 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from luthier_py.isa.instruction import MOVES, Access, Inst, Operand, OperandKind, OpFlag, find_underlying_scalars
-from luthier_py.isa.registers import EXEC, MODE, set_bits
+from luthier_py.isa.encoding.instruction import (
+    MOVES,
+    Access,
+    Inst,
+    Operand,
+    OperandKind,
+    OpFlag,
+    find_underlying_scalars,
+)
+from luthier_py.isa.model.registers import EXEC, MODE, set_bits
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch, HardwareRegister
 from luthier_py.isa.semantics.readers.binding import REGISTERS

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from luthier_py.isa.instruction import Inst, OpInfo
+from luthier_py.isa.encoding.instruction import Inst, OpInfo
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo

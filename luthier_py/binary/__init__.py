@@ -1,0 +1,1 @@
+"""Code objects as bytes: read, and written again with a patch."""

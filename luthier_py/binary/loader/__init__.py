@@ -1,0 +1,28 @@
+"""Bytes to :class:`CodeObject`: ELF, metadata, kernel descriptors, symbols, relocations; and offload bundles."""
+
+from luthier_py.binary.loader.bundle import Broken, Member, choose, load_each, members, that_run_on, unbundle
+from luthier_py.binary.loader.codeobject import MEMORY, MOST_STACK_BYTES, CodeObject, KernelArg, KernelRecord, LeftOut
+from luthier_py.binary.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
+from luthier_py.binary.loader.elf import (
+    Relocation,
+    RelocationKind,
+    Section,
+    SectionFlag,
+    SectionType,
+    Segment,
+    SegmentFlag,
+    SegmentType,
+    Symbol,
+    SymbolBinding,
+    SymbolType,
+    Visibility,
+)
+from luthier_py.binary.loader.file import Given, load, open_code, read_code
+from luthier_py.isa.model.target_id import Setting
+
+__all__ = [
+    "DESCRIPTOR_BYTES", "MEMORY", "MOST_STACK_BYTES", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",
+    "KernelRecord", "LeftOut", "Member", "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType",
+    "Segment", "SegmentFlag", "SegmentType", "Setting", "Symbol", "SymbolBinding", "SymbolType", "Visibility", "choose",
+    "load", "load_each", "members", "open_code", "read_code", "that_run_on", "unbundle",
+]

@@ -1,0 +1,1 @@
+"""What kernels may cost."""

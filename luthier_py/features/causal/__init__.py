@@ -1,0 +1,1 @@
+"""What faster code would be worth: campaigns of experiments on recorded launches."""

@@ -1,0 +1,1 @@
+"""What all commands share: options, parameters read from type hints, the console, exit codes."""

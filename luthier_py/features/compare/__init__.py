@@ -1,0 +1,1 @@
+"""Two runs or two builds beside each other."""

@@ -1,0 +1,1 @@
+"""How far the emulator's results can be believed."""

@@ -1,0 +1,1 @@
+"""Why a copy is what it is."""

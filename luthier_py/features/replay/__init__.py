@@ -1,0 +1,1 @@
+"""Launches kept in files, and run again."""

@@ -1,0 +1,1 @@
+"""Programs, arguments, tools and devices, every combination, repeated."""

@@ -1,0 +1,127 @@
+"""Where outcomes are kept while a study runs, and the data set that comes of them.
+
+In: outcomes, by identity of their cell. Out: files of the study's folder. Invariant: an outcome is on disk, whole,
+before the next one is waited for; so a study that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from luthier_py.base.errors import LuthierError
+from luthier_py.base.storage import write_file
+from luthier_py.features.study.cells import Cell
+from luthier_py.features.study.runs import RunRecord, RunStatus
+from luthier_py.report.plain import leaves
+from luthier_py.rewrite.tool.records.data import NOT_FINITE
+
+CELLS, DATA = "cells", "results.parquet"
+COLUMNS = (
+    "cell program arguments tool options device stack repeat status exit_code seconds output_sha256 said machine "
+    "process launch launches kernel grid block metric way count value text"
+).split()
+UNFINISHED = {RunStatus.ERROR.value}
+UNHAPPY = UNFINISHED | {RunStatus.FAILED.value, RunStatus.TIMEOUT.value}
+
+
+class ResultStore:
+    """The folder of a study's results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self) -> None:
+        """Make the folder where it is not there; raises OSError."""
+        (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
+
+    def path(self, cell: Cell) -> Path:
+        """The file for the outcome of a cell, whether or not it is there."""
+        return self.folder / CELLS / f"{cell.identity}.json"
+
+    def find_finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, RunRecord]:
+        """Outcomes that need not be found again; with ``retry`` failures and timeouts are not among them."""
+        outcomes = {cell.identity: self.read(cell) for cell in cells}
+        again = UNHAPPY if retry else UNFINISHED
+        return {name: one for name, one in outcomes.items() if one is not None and one["status"] not in again}
+
+    def read(self, cell: Cell) -> RunRecord | None:
+        """The outcome of a cell; None where there is none, or its file cannot be read."""
+        try:
+            found: RunRecord = json.loads(self.path(cell).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def write(self, cell: Cell, outcome: RunRecord) -> None:
+        """Replace the outcome of a cell in one step; raises OSError."""
+        write_file(self.path(cell), json.dumps(outcome).encode())
+
+
+def rows_of(cell: Cell, outcome: RunRecord) -> Iterator[dict[str, Any]]:
+    """The long form: a row for each number or text of each launch's report; one row for a run without any."""
+    run = {
+        "cell": cell.identity,
+        "program": cell.program,
+        "arguments": cell.arguments,
+        "tool": cell.tool,
+        "options": ";".join(f"{name}={value}" for name, value in sorted(cell.run["options"].items())),
+        "device": cell.device,
+        "stack": cell.stack,
+        "repeat": cell.repeat,
+        **{name: outcome[name] for name in ("status", "exit_code", "seconds", "output_sha256", "said", "machine")},
+    }
+    empty = True
+    for report in reports_of(outcome):
+        launch = {name: report[name] for name in ("process", "launch", "launches", "kernel")}
+        launch |= {name: ",".join(map(str, report[name])) for name in ("grid", "block")}
+        for way, value in leaves(report["report"]):
+            if value is not None:
+                empty = False
+                yield {**run, **launch, "metric": ".".join(way), "way": way, **_make_typed_columns(value)}
+    if empty:
+        yield run
+
+
+def reports_of(outcome: RunRecord) -> list[dict[str, Any]]:
+    """Of all processes of a run; these have numbers by what they report, since which ends first is chance."""
+    processes = sorted((facts["reports"] for facts in outcome["verdicts"] or () if facts["reports"]), key=json.dumps)
+    return [{**row, "process": number} for number, rows in enumerate(processes) for row in rows]
+
+
+def _make_typed_columns(value: Any) -> dict[str, Any]:
+    """``count``: a whole number, exact. ``value``: any number. ``text``: anything else."""
+    if value in NOT_FINITE:
+        return {"value": float(value)}
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return {"text": str(value)}
+    whole = isinstance(value, int) and -(2**63) <= value < 2**63
+    return {"count": value if whole else None, "value": float(value)}
+
+
+def require_parquet() -> None:
+    """Said before anything runs."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise LuthierError("a study's results are Parquet: pip install luthier-py[study]") from None
+
+
+def write_data(folder: Path, title: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """All rows as one Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    whole = dict.fromkeys(("repeat", "exit_code", "process", "launch", "launches", "count"), pa.int64())
+    kinds = {**whole, "seconds": pa.float64(), "value": pa.float64(), "way": pa.list_(pa.string())}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS],
+                       {"title": title, "luthier_py": version("luthier-py")})  # fmt: skip
+    table = pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    path = folder / DATA
+    write_file(path, sink.getvalue().to_pybytes())
+    return path

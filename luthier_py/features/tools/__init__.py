@@ -1,0 +1,1 @@
+"""Tools and programs that are here."""

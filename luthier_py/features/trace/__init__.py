@@ -1,0 +1,1 @@
+"""When launches, work-groups and ranges of programs ran, for trace viewers."""

@@ -1,0 +1,198 @@
+/* The tool at the level of HSA: what its files share.
+ *
+ * From below: rocr.c has ROCr's functions; memory.c and awaited.c, the thread that reads, call them; objects.c knows the
+ * program's kernels by their descriptors' addresses; dependencies.c has what waits for results, sized.c memory for launches,
+ * instances.c loads the copies, in_flight.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites what is put
+ * there; queues.c and executables.c are what the program calls, loaded.c is given ROCr's tables and puts these into them.
+ * What is the same for HIP and HSA is in host/tool.
+ */
+#ifndef LUTHIER_HSA_TOOL_H
+#define LUTHIER_HSA_TOOL_H
+
+#include <pthread.h>
+
+#include "hsa.h"
+#include "tool.h"
+
+#define API __attribute__((visibility("default")))
+
+/* rocr.c: ROCr's own functions, and whether they may be called. */
+struct runtime {
+#define FIELD(place, result, name, parameters) result(*name) parameters;
+    CORE_FUNCTIONS(FIELD) AMD_FUNCTIONS(FIELD)
+#undef FIELD
+    struct loader loader;
+};
+extern struct runtime rocr;
+extern atomic_bool runtime_there; /* from OnLoad to OnUnload */
+enum {
+#define PLACE(place, result, name, parameters) AT_##name = place,
+    CORE_FUNCTIONS(PLACE) AMD_FUNCTIONS(PLACE)
+#undef PLACE
+};
+bool rocr_has(const struct table *table, size_t place);
+bool rocr_take(const struct tables *tables); /* false: something is missing, and it has said what */
+
+/* objects.c */
+struct image; /* a code object, as it was loaded on an agent */
+struct kernel {
+    struct kernel *next, *next_of_image;
+    uint64_t object; /* its descriptor's address: the packet's kernel_object */
+    struct image *image;
+    char *name;
+    bool own;        /* of the HIP runtime, and not of the program */
+    uint32_t private_bytes, group_bytes;
+    pthread_mutex_t lock; /* of what follows */
+    bool asked, selected, explained;
+    struct clone clone;   /* without a name where the original is to run */
+    struct instance *instances;
+};
+struct kernel *kernel_at(uint64_t object);
+hsa_agent_t image_agent(const struct image *image);
+uint32_t image_number(const struct image *image);
+int image_device(const struct image *image);   /* the agent's number among the GPUs */
+uint64_t image_delta(const struct image *image); /* what loading has added to addresses */
+bool image_send(struct image *image);          /* to the worker, once; its kernel is locked */
+void kernels_each(void (*action)(struct kernel *kernel));
+bool objects_note(hsa_executable_t executable); /* false: ROCr does not say what is loaded */
+struct image *objects_take(hsa_executable_t executable, bool any); /* and its kernels, which nobody finds any more */
+struct kernel *image_take_kernel(struct image *image); /* NULL: there are no more */
+void image_free(struct image *image);          /* the worker forgets it */
+
+/* memory.c: of the host, where the agent reaches it too, and of the agent; NULL: there is none. */
+void *memory_for(hsa_agent_t agent, size_t bytes);
+void *memory_of(hsa_agent_t agent, size_t bytes);
+
+/* rings.c: where the head of a channel's ring is on the image's device; NULL: there is no memory. */
+void *ring_head(const struct declared *about, const struct image *image);
+
+/* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
+ * launches the kernel has an instance: launches of one never wait for those of another. */
+struct dependencies { struct dependency **at; size_t count, room; };
+struct shape { uint32_t grid[3], block[3]; };
+struct queue;
+struct instance {
+    struct instance *next;
+    struct kernel *kernel;
+    const struct queue *queue; /* NULL: of all, or free */
+    hsa_executable_t executable;
+    hsa_reader_t reader;
+    uint64_t object;
+    uint32_t private_bytes, group_bytes;
+    struct tool_variable *variables;
+    uint32_t variable_count;
+    size_t bytes;             /* of those that are read */
+    bool begins;              /* the worker wants to know of each launch: there are channels or parameters */
+    bool sized;               /* there are variables that are as large as a launch */
+    char *values;             /* room for these in memory that the device reaches, and as many zeros behind it */
+    struct dependency *dependency;        /* the last launch's: the next one goes through it */
+    unsigned long unread, last_index;
+    struct shape last;
+};
+struct launch_memory { void *at; size_t bytes; }; /* of one of its variables that are as large as a launch */
+struct instance *instance_for(struct kernel *kernel, const struct queue *queue); /* NULL: the original is to run */
+/* Before launch `index`, when no other one of the instance runs: the words that it is to have. */
+void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape,
+                    const struct launch_memory *memory);
+void instance_note(struct instance *instance, unsigned long index, const struct shape *shape);
+void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape,
+                   const struct launch_memory *memory);
+struct told_of instance_told(const struct instance *instance, unsigned long index, uint32_t launches, const struct shape *shape);
+void instances_send(struct kernel *kernel); /* what was not read yet */
+void instances_drop(struct kernel *kernel);
+void instances_leave(const struct queue *queue);
+
+/* sized.c: memory for variables that are as large as a launch, by variable, from the launch's packet until its results were
+ * read; NULL: the launch is to run as it is. */
+struct launch_memory *sized_allocate(const struct instance *instance, const struct told_of *launch);
+bool sized_connect(const struct instance *instance, const struct launch_memory *memory);
+size_t sized_bytes(const struct instance *instance, const struct launch_memory *memory);
+void sized_free(const struct instance *instance, struct launch_memory *memory);
+
+/* backlog.c: a queue of the program's, and how much of what is written to it the device has taken. */
+struct batch { union packet *at; size_t count, room; };
+struct queue {
+    struct queue *next;
+    hsa_queue_t *handle;   /* the program's; ROCr has another one of the same size behind it */
+    hsa_agent_t agent;
+    bool single;           /* one thread alone puts packets on it */
+    bool shared;           /* cooperative: ROCr's own, which it lends */
+    queue_error *error;    /* the program's */
+    void *data;
+    atomic_bool dead, used, gone; /* it failed; copies were launched on it; it was destroyed */
+    atomic_uint references; /* the list's, and those of markers */
+    pthread_mutex_t use;   /* of its handle, by us: the program does not destroy it meanwhile */
+    struct dependencies pending;  /* of launches that a barrier bit comes after */
+    struct batch backlog;  /* packets that did not fit yet */
+    uint64_t made, given, marked; /* packets: of all, to ROCr, and before the last marker */
+    atomic_ulong taken;    /* by the device, as far as is known */
+    atomic_bool behind;    /* there is a backlog, or was */
+    bool unmarked;         /* no marker could be made: nothing is held back */
+    struct passing *first, **last; /* dependencies that packets wait at which may not have been taken */
+    pthread_mutex_t lock;  /* of these two */
+};
+void queue_leave(struct queue *queue); /* a reference goes */
+bool batch_reserve(struct batch *batch, size_t more);
+void queue_add(struct queue *queue, const union packet *packet); /* there is room in the backlog */
+bool queue_put_barrier(struct queue *queue, uint16_t bits, hsa_signal_t done); /* from the program's side */
+void queue_mark(struct queue *queue); /* a packet that tells when all before it were taken, if it is time for one */
+void queue_give(struct queue *queue, packet_writer *write); /* as much of the backlog as fits */
+void pause_a_little(void);
+
+/* packets.c */
+packet_handler rewrite_packets;
+
+/* queues.c */
+hsa_status_t tool_queue_create(hsa_agent_t agent, uint32_t size, uint32_t type, queue_error *error, void *data,
+                               uint32_t private_bytes, uint32_t group_bytes, hsa_queue_t **queue);
+hsa_status_t tool_queue_destroy(hsa_queue_t *queue);
+void queues_drain(void); /* until everything that is on them now is done, or seems never to be */
+
+/* executables.c */
+hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *options);
+hsa_status_t tool_executable_destroy(hsa_executable_t executable);
+void executables_drop(void);
+
+/* awaited.c: something is done when its signal says so; a thread of ours does what is to be done then. */
+struct awaited {
+    struct awaited *next;
+    hsa_signal_t done;
+    void (*action)(struct awaited *awaited); /* owns it from then on; the signal goes back before */
+    int64_t start, end;                      /* of what was done */
+};
+bool await(struct awaited *awaited); /* gives it a signal; false: there is none */
+void awaited_drop(void);
+
+/* dependencies.c: a dependency is a signal that becomes 0 when a launch's results were read. It stays while something refers to it. */
+struct dependency;
+struct dependency *dependency_new(hsa_agent_t agent); /* shut, with one reference; NULL: there is none */
+void dependency_open(struct dependency *dependency);
+bool dependency_shut(const struct dependency *dependency);
+hsa_signal_t dependency_signal(const struct dependency *dependency);
+struct dependency *dependency_keep(struct dependency *dependency);
+void dependency_leave(struct dependency *dependency); /* NULL is none */
+bool dependencies_add(struct dependencies *dependencies, struct dependency *dependency); /* keeps it; not one that is there, or open; false: no memory */
+void dependencies_clear(struct dependencies *dependencies);
+void dependencies_drop(void); /* signals that nothing refers to */
+void dependency_note(struct queue *queue, struct dependency *dependency); /* the next packet waits at it */
+void dependencies_passed(struct queue *queue, uint64_t packets); /* so many of those made were taken */
+
+/* in_flight.c: launches from their packet until their results are read. */
+struct in_flight {
+    struct awaited awaited; /* first */
+    struct in_flight *next, *previous;
+    struct instance *instance;
+    hsa_signal_t application;
+    struct dependency *dependency;
+    struct launch_memory *memory; /* NULL: none of its variables is as large as it */
+    unsigned long index;
+    struct shape shape;
+    bool landed; /* its results were read */
+};
+/* Before its packet is written, which is to have its signal; NULL: there are no signals. */
+struct in_flight *in_flight_start(const struct in_flight *about);
+bool in_flight_wait(const struct kernel *kernel); /* until none is left of that kernel, or at all; false: one seems to stay */
+
+enum { PATIENCE_SECONDS = 10 }; /* for what may never come */
+
+#endif

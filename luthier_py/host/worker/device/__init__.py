@@ -1,0 +1,1 @@
+"""The emulator as a program's device."""

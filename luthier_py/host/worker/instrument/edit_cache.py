@@ -1,0 +1,101 @@
+"""What a tool said of a program before, found again without that program and without asking the tool.
+
+In: what is to be instrumented, and where the tool comes from (rewrite/tool/origin.py). Out: Recalled, or None.
+Invariant: what is recalled is what the tool would say now: nothing is remembered of a tool that, while it was asked,
+changed itself, printed something or read files that it does not declare, or whose notes cannot be kept; nothing is
+recalled where one of its files differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from luthier_py.base.storage import Shelf, cache_key
+from luthier_py.host.worker.instrument.notes import Unkept, pack_notes, unpack_notes
+from luthier_py.program.ir import Program
+from luthier_py.rewrite.tool import LAUNCH_NUMBER, Allocations, Channel, LaunchParameter, LaunchVariable, Tool, Variable
+from luthier_py.rewrite.tool.hooks.printing import PRINTED
+from luthier_py.rewrite.tool.hooks.types import NUMBERS, Scalar
+from luthier_py.rewrite.tool.origin import Origin
+
+SHELF = Shelf("cached_edits", 64 << 20)
+_TYPES = {str(type): type for type in NUMBERS}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramVariable:
+    """A variable of the program, by its address in the code object."""
+
+    name: str
+    address: int
+    changes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CachedEdits:
+    """``copy``: the key of what was made."""
+
+    copy: str
+    variables: tuple[Variable, ...]
+    program_variables: tuple[ProgramVariable, ...]
+    notes: Callable[[], Any]
+
+
+def _map_variables(tool: Tool) -> dict[str, Variable]:
+    known = *tool.variables, *tool.channels, *tool.launch_parameters, LAUNCH_NUMBER, PRINTED
+    return {variable.name: variable for variable in known}
+
+
+def _variable(name: str, type: str, length: int | None, initial: str) -> Variable:
+    made = Variable(_TYPES[type], length, name=name)
+    made.initial = bytes.fromhex(initial) or None
+    return made
+
+
+def find_cached_edits(subject: tuple[str, ...], origin: Origin, tool: Tool,
+                      program: Callable[[], Program]) -> CachedEdits | None:
+    """``program`` is lifted when notes name it, and somebody asks for them."""
+    kept = SHELF.read(cache_key(*subject, origin.key))
+    if kept is None:
+        return None
+    head, _, notes = kept.partition(b"\n")
+    facts = json.loads(head)
+    if not origin.agrees(facts["files"]):
+        return None
+    declared = _map_variables(tool)
+    variables = {
+        name: declared.get(name) or _variable(name, type, length, initial)
+        for name, type, length, initial in facts["variables"]
+    }
+    program_variables = tuple(ProgramVariable(*row) for row in facts["program_variables"])
+    with suppress(Unkept):
+        noted = unpack_notes(notes, program, tool, variables)
+        return CachedEdits(facts["copy"], tuple(variables.values()), program_variables, noted)
+    return None
+
+
+def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Program, known: CachedEdits) -> None:
+    """Kept where it can be."""
+    variables = {variable.name: variable for variable in known.variables}
+    declared = _map_variables(tool)
+    if any(declared.get(name, variable) is not variable for name, variable in variables.items()):
+        return
+    special = Allocations, Channel, LaunchParameter, LaunchVariable
+    own = {name for name, variable in variables.items()
+           if isinstance(variable, special) or not isinstance(variable.type, Scalar)}
+    if own - declared.keys():
+        return  # what it is is known to the tool alone
+    try:
+        notes = pack_notes(known.notes(), program, tool, variables)
+    except Unkept:
+        return
+    facts = {
+        "files": dict(origin.files), "copy": known.copy,
+        "variables": [(v.name, str(v.type), v.length, (v.initial or b"").hex()) for v in known.variables],
+        "program_variables": [astuple(variable) for variable in known.program_variables],
+    }  # fmt: skip
+    SHELF.write(cache_key(*subject, origin.key), json.dumps(facts).encode() + b"\n" + notes)

@@ -1,0 +1,1 @@
+"""What must lie between two instructions: wait states, hazard patterns, waits that code must have."""

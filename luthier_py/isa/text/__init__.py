@@ -1,0 +1,1 @@
+"""Between instructions and LLVM's assembly text."""

@@ -1,0 +1,1 @@
+"""A code object's code as functions and blocks, and what analyses say of it."""

@@ -1,0 +1,1 @@
+"""From a tool to a copy of the code object: the authors' interface, hook compilers, injection, the pipeline."""

@@ -1,0 +1,87 @@
+"""What injection hands on: chunks and kernels to link, where what stands, and what became of each kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from luthier_py.binary.patch import Chunk, NewKernel, NewVariable
+from luthier_py.program.ir import Function, Instr
+from luthier_py.proof.claim import Claim
+from luthier_py.rewrite.inject.items import Allotted
+from luthier_py.rewrite.tool import Insertion, Refusal
+
+
+class Offsets(Mapping[Instr, int]):
+    """Where instructions stand, from pieces that lie some bytes behind where they lay; made when somebody looks."""
+
+    def __init__(self, pieces: Sequence[tuple[Iterable[Instr], int]]) -> None:
+        self._pieces = pieces
+
+    @cached_property
+    def _found(self) -> dict[Instr, int]:
+        return {instr: instr.pc + by for instrs, by in self._pieces for instr in instrs}
+
+    def __getitem__(self, instr: Instr) -> int:
+        return self._found[instr]
+
+    def __iter__(self) -> Iterator[Instr]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMap:
+    """Which bytes of a chunk stand for which original instruction; offsets count from the chunk's start."""
+
+    function: Function
+    chunk: str
+    instructions: Mapping[Instr, int]
+    labels: dict[int, int]         # original block address -> offset of the first item of its clone
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one kernel asks of the device, as its descriptor says; ``waves`` is the occupancy per SIMD."""
+
+    sgprs: int
+    vgprs: int
+    waves: int
+    lds_bytes: int
+    private_bytes: int  # of a lane
+
+
+@dataclass(frozen=True, slots=True)
+class ClonedKernel:
+    """What became of one kernel: for reports."""
+
+    name: str
+    clone: str
+    sites: int
+    before: Resources
+    after: Resources
+    bytes_before: int
+    bytes_after: int
+    schemes: Mapping[str, int] = field(default_factory=dict)
+    """How calls got their registers: how many by which policy."""
+    private_bytes: int = 0
+    """Of each lane's private memory, that were added."""
+    wave_size: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """What `link` needs, what `proof` is told, and what reports want to know."""
+
+    chunks: tuple[Chunk, ...]
+    kernels: tuple[NewKernel, ...]
+    variables: tuple[NewVariable, ...]
+    maps: tuple[SourceMap, ...]
+    claim: Claim
+    report: tuple[ClonedKernel, ...]
+    refused: tuple[Refusal, ...] = ()
+    calls: Mapping[str, Sequence[tuple[Insertion, Allotted]]] = field(default_factory=dict)
+    """Of each chunk those that edits in it are numbered by, and what they got."""

@@ -1,0 +1,195 @@
+"""Functions that call themselves or each other, as a loop over frames: what each level keeps is in an array.
+
+In: functions in LLVM's text, in which no value lives on from one block to another, and how deep they may go. Out: the
+text of one that calls none of them. Invariant: at each point the frame of its level has what it keeps; a call stores
+arguments and the place behind it in the next frame, a return goes to the place that its frame has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from luthier_py.base.errors import Unsupported
+from luthier_py.rewrite.jit.bitcode.text_functions import ALLOCA, CALL, NAME, TextFunction, arguments
+from luthier_py.rewrite.jit.python.builder import PRIVATE
+from luthier_py.rewrite.tool.cpp.declared import split_at_commas
+from luthier_py.rewrite.tool.cpp.device_ir import Depth, unquote_name
+
+TOO_DEEP = "luthier.too_deep"  # called where a frame more would be needed
+
+_ARGUMENT = re.compile(r"^ *(%\S+) = freeze (.*?) (%\S+)$")
+_RETURN = re.compile(r"^ *ret (.*)$")
+
+
+@dataclass(slots=True)
+class _Frame:
+    """What one level keeps (mutable: grows): types by name, the number of the place to return to first."""
+
+    types: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        return "{ i32" + "".join(f", {type}" for type in self.types.values()) + " }"
+
+    def address(self, into: str, frame: str, name: str) -> str:
+        at = list(self.types).index(name) + 1
+        held = ", i32 1" if self.types[name].startswith("{ [0 x ") else ""
+        return f"  {into} = getelementptr {self.type}, ptr {PRIVATE} {frame}, i32 0, i32 {at}{held}"
+
+
+class FramedLoop:
+    """Functions that call each other, as one that begins with any of them (mutable: makes names)."""
+
+    def __init__(self, functions: Sequence[TextFunction], depth: Depth, where: str) -> None:
+        self.functions = {each.name: _prefix_names(each, f"f{number}.") for number, each in enumerate(functions)}
+        self.depth, self.where = depth, where
+        self.frame = _Frame()
+        self.slots: dict[str, str] = {}  # where arguments are, by the value that they become
+        for each in self.functions.values():
+            self._seat(each)
+        self.returns: dict[str, list[str]] = {name: [] for name in self.functions}
+
+    def _seat(self, function: TextFunction) -> None:
+        for at, (type, name) in enumerate(function.parameters):
+            if at not in function.kept:
+                self.frame.types[name] = type
+        for lines in function.blocks.values():
+            for line in lines:
+                found = ALLOCA.match(line)
+                if " = alloca " in line and (found is None or len(split_at_commas(found[2])) > 1):
+                    raise Unsupported(f"{self.where} calls {function.name}, which calls itself and has an array of a "
+                                      "length that is not known")
+                if found is not None:
+                    align = f"[0 x i{8 * int(found[3] or 1)}]"
+                    self.frame.types[found[1]] = f"{{ {align}, {found[2]} }}"
+
+    def text(self, entry: str) -> str:
+        """The function ``entry``."""
+        function = self.functions[entry]
+        blocks = [line for name, each in self.functions.items() for line in self._blocks(name, each)]
+        given = [(f"  store {type} {name}, ptr {PRIVATE} %first.{at}",
+                  self.frame.address(f"%first.{at}", "%first", name))
+                 for at, (type, name) in enumerate(function.parameters) if at not in function.kept]
+        frames = f"[{self.depth.levels} x {self.frame.type}]"
+        start = [
+            "start:", f"  %frames = alloca {frames}, align 16, addrspace(5)", "  %level = alloca i32, addrspace(5)",
+            *(f"  %result.{at} = alloca {each.gives}, addrspace(5)" for at, each in enumerate(self.functions.values())
+              if each.gives != "void"),
+            f"  %first = getelementptr {frames}, ptr {PRIVATE} %frames, i32 0, i32 0",
+            *(line for store, address in given for line in (address, store)),
+            f"  store i32 0, ptr {PRIVATE} %first", f"  store i32 0, ptr {PRIVATE} %level",
+            f"  br label %{next(iter(function.blocks))}",
+        ]  # fmt: skip
+        ends = [line for name in self.functions for line in self._emit_return_dispatch(name, name == entry)]
+        return "\n".join([function.header, *start, *blocks, *ends, "}", ""])
+
+    def _result(self, name: str) -> str:
+        return f"%result.{list(self.functions).index(name)}"
+
+    def _blocks(self, name: str, function: TextFunction) -> Iterator[str]:
+        for label, lines in function.blocks.items():
+            yield from self._block(name, label, lines)
+
+    def _block(self, name: str, label: str, lines: list[str]) -> Iterator[str]:
+        """A block, and others for what follows a call in it."""
+        made: list[str] = []
+        for at, line in enumerate(lines):
+            call, argument, end = CALL.match(line), _ARGUMENT.match(line), _RETURN.match(line)
+            if ALLOCA.match(line) or "@llvm.lifetime." in line:
+                continue
+            if argument is not None and argument[3] in self.frame.types:
+                made.append(f"  {argument[1]} = load {argument[2]}, ptr {PRIVATE} {argument[3]}")
+            elif call is not None and unquote_name(call[2]) in self.functions:
+                yield from self._emit_framed_block(label, [*made, *self._emit_call(label, call)])
+                yield from self._block(name, f"{label}.on", [*self._came_back(call), *lines[at + 1 :]])
+                return
+            elif end is not None:
+                made += [] if end[1] == "void" else [f"  store {end[1]}, ptr {PRIVATE} {self._result(name)}"]
+                made.append(f"  br label %return.{list(self.functions).index(name)}")
+            else:
+                made.append(line)
+        yield from self._emit_framed_block(label, made)
+
+    def _emit_framed_block(self, label: str, lines: list[str]) -> Iterator[str]:
+        """With addresses in the frame of the level that the block runs at."""
+        own: dict[str, str] = {}
+        for line in lines:
+            for found in NAME.finditer(line):
+                if found[0] in self.frame.types:
+                    own[found[0]] = f"%{label}.{found[1]}"
+        yield f"{label}:"
+        yield from self._here(label)
+        yield from (self.frame.address(mine, f"%{label}.frame", name) for name, mine in own.items())
+        yield from (NAME.sub(lambda found: own.get(found[0], found[0]), line) for line in lines)
+
+    def _here(self, label: str) -> Iterator[str]:
+        yield f"  %{label}.level = load i32, ptr {PRIVATE} %level"
+        yield (f"  %{label}.frame = getelementptr [{self.depth.levels} x {self.frame.type}], ptr {PRIVATE} %frames, "
+               f"i32 0, i32 %{label}.level")
+
+    def _emit_call(self, label: str, call: re.Match[str]) -> Iterator[str]:
+        """The end of a block that calls."""
+        callee = self.functions[unquote_name(call[2])]
+        self.returns[callee.name].append(f"{label}.on")
+        number = len(self.returns[callee.name])
+        frames = f"[{self.depth.levels} x {self.frame.type}]"
+        yield f"  %{label}.next = add i32 %{label}.level, 1"
+        yield f"  %{label}.fits = icmp ult i32 %{label}.next, {self.depth.levels}"
+        yield f"  br i1 %{label}.fits, label %{label}.call, label %{label}.deep"
+        yield f"{label}.call:"
+        yield f"  %{label}.new = getelementptr {frames}, ptr {PRIVATE} %frames, i32 0, i32 %{label}.next"
+        for at, ((type, name), value) in enumerate(zip(callee.parameters, arguments(call), strict=True)):
+            if at not in callee.kept:
+                yield self.frame.address(f"%{label}.given{at}", f"%{label}.new", name)
+                yield f"  store {type} {value}, ptr {PRIVATE} %{label}.given{at}"
+        yield f"  store i32 {number}, ptr {PRIVATE} %{label}.new"
+        yield f"  store i32 %{label}.next, ptr {PRIVATE} %level"
+        yield f"  br label %{next(iter(callee.blocks))}"
+        yield f"{label}.deep:"
+        yield f"  call void @{TOO_DEEP}(i64 {self.depth.line << 32 | self.depth.levels})"
+        if callee.gives != "void":
+            yield f"  store {callee.gives} zeroinitializer, ptr {PRIVATE} {self._result(callee.name)}"
+        yield f"  br label %{label}.on"
+
+    def _came_back(self, call: re.Match[str]) -> Iterator[str]:
+        callee = self.functions[unquote_name(call[2])]
+        if call[1] is not None:
+            yield f"  {call[1]} = load {callee.gives}, ptr {PRIVATE} {self._result(callee.name)}"
+
+    def _emit_return_dispatch(self, name: str, entry: bool) -> Iterator[str]:
+        """Where calls of a function end: at the place that its frame names."""
+        at, gives = list(self.functions).index(name), self.functions[name].gives
+        label = f"return.{at}"
+        yield f"{label}:"
+        yield from self._here(label)
+        yield f"  %{label}.to = load i32, ptr {PRIVATE} %{label}.frame"
+        yield f"  %{label}.before = sub i32 %{label}.level, 1"
+        yield f"  store i32 %{label}.before, ptr {PRIVATE} %level"
+        places = self.returns[name]
+        for number, place in enumerate(places, 1):
+            if number == len(places) and not entry:
+                yield f"  br label %{place}"
+                return
+            yield f"  %{label}.is{number} = icmp eq i32 %{label}.to, {number}"
+            yield f"  br i1 %{label}.is{number}, label %{place}, label %{label}.not{number}"
+            yield f"{label}.not{number}:"
+        if gives == "void":
+            yield "  ret void"
+        else:
+            yield f"  %result = load {gives}, ptr {PRIVATE} {self._result(name)}"
+            yield f"  ret {gives} %result"
+
+
+def _prefix_names(function: TextFunction, prefix: str) -> TextFunction:
+    def own(text: str) -> str:
+        return NAME.sub(lambda found: f"%{prefix}{_plain(found[1])}", text)
+
+    blocks = {prefix + _plain(label): [own(line) for line in lines] for label, lines in function.blocks.items()}
+    parameters = [(type, own(name)) for type, name in function.parameters]
+    return replace(function, header=own(function.header), parameters=parameters, blocks=blocks)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^-\w$.]", "_", unquote_name(name))

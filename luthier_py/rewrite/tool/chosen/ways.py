@@ -1,0 +1,50 @@
+"""Where calls on ways between blocks, and into functions, stand.
+
+In: an edge, and all that lead where it does. Out: a place, and when a call runs there. Invariant: what stands there
+runs each time that control takes this way, and at no other time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from luthier_py.base.errors import EditConflict, Location
+from luthier_py.isa import OpFlag
+from luthier_py.program.analysis import Edge, edges_of, group_edges_by_target
+from luthier_py.program.ir import Block, Function, Instr
+from luthier_py.rewrite.tool.author import caller
+from luthier_py.rewrite.tool.chosen.running import comes_back, starts_of
+from luthier_py.rewrite.tool.edits import Place, Turn
+
+Ways = Mapping[Block, Sequence[Edge | None]]
+
+
+def ways_into(function: Function) -> Ways:
+    """By block; None where control comes from outside."""
+    found = defaultdict[Block, list[Edge | None]](list, {block: [*ways] for block, ways in group_edges_by_target(
+        edges_of(function)).items()})
+    for entry in function.entries:
+        found[function.block(entry)].append(None)
+    return found
+
+
+def on(edge: Edge, into: Sequence[Edge | None]) -> tuple[tuple[Instr, Place], Turn]:
+    """``into``: all ways into its target."""
+    if not edge.splits:
+        ends = edge.instr.op.flags & OpFlag.TERMINATOR
+        return (edge.instr, Place.BEFORE if ends else Place.AFTER), Turn.LEAVE
+    if len(into) == 1:
+        return (edge.target.instrs[0], Place.BEFORE), Turn.ARRIVE
+    return (edge.instr, Place.TAKEN if edge.taken else Place.AFTER), Turn.LEAVE
+
+
+def begins_of(function: Function, where: Callable[[Instr], Location]) -> tuple[Instr, ...]:
+    """The instructions of which one runs, and once, each time that the function is entered."""
+    if not function.blocks:
+        raise EditConflict(f"{caller()}: {function.name} has no code that can be edited: {function.incomplete}")
+    begins = tuple(function.block(start).instrs[0] for start in starts_of(function))
+    if comes_back(function):
+        message = f"{function.name} loops back to its first instruction; insert at one of its blocks instead"
+        raise EditConflict(f"{caller()}: {message}", where(begins[-1]))
+    return begins

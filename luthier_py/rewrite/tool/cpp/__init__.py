@@ -1,0 +1,1 @@
+"""Hooks in HIP C++: what bitcode declares, and Hooks that tools take from it."""

@@ -1,5 +1,0 @@
-"""Libraries that frameworks are linked with, and that a release of ROCm may not have."""
-
-from luthier_py.runtime.absent.build import absent_libraries
-
-__all__ = ["absent_libraries"]

@@ -1,5 +1,0 @@
-"""A tool below every program that uses ROCr, whatever stands between: C sources and how they are built."""
-
-from luthier_py.runtime.hsa.build import HSA_TOOL_LIBRARY, hsa_tool_library
-
-__all__ = ["HSA_TOOL_LIBRARY", "hsa_tool_library"]

@@ -1,6 +1,0 @@
-"""Programs that a program starts run by the same loader as it: a C library for LD_PRELOAD."""
-
-from luthier_py.runtime.loader.build import loader_library
-from luthier_py.runtime.loader.command import command_by_loader
-
-__all__ = ["command_by_loader", "loader_library"]
