@@ -1,5 +1,4 @@
-"""Writes the pages that are made from the code: docs/reference.md, docs/edits.md, docs/arguments.md,
-docs/coverage.md, docs/hip.md and docs/time-model.md.
+"""Writes the pages of docs that are made from the code: `PAGES`.
 
 In: the installed package. Out: Markdown. Invariant: the same code gives the same pages; `make docs` writes them, and
 tests/docs/test_reference.py says when they are not those of the code.
@@ -8,6 +7,7 @@ tests/docs/test_reference.py says when they are not those of the code.
 from __future__ import annotations
 
 import ast
+import difflib
 import enum
 import importlib
 import inspect
@@ -21,7 +21,7 @@ import luthier_py
 from luthier_py import intrinsics
 from luthier_py.features.coverage.report import page as coverage_page
 from luthier_py.host.hip import table
-from luthier_py.isa import targets
+from luthier_py.isa import instruction_set, targets
 from luthier_py.isa.timing.cycles import RDNA1, SOURCES, cycle_model
 from luthier_py.rewrite.tool import Scalar
 from luthier_py.rewrite.tool.chosen import filters
@@ -400,7 +400,49 @@ def conformance_calls() -> dict[str, frozenset[str]]:
     return {file.stem: frozenset(re.findall(r"\w+", file.read_text("utf-8"))) for file in files}
 
 
+PASSES = {
+    "clone": "A copy of the function. On the left the address of each instruction in the original; what depends on an "
+             "address has become symbolic.",
+    "inline_calls": "The calls that the tool recorded, each as the fragment that its hook was compiled to: `*` is the "
+                    "hook's code, `+` what stands around it.",
+    "look_up": "Before an indirect call, a search for the clone of its target.",
+    "prologue": "What a wave does once, when it starts.",
+    "wait_states": "Waits and wait states between the application's instructions and inserted ones.",
+    "relax": "Branches that do not reach go through islands.",
+    "clauses": "Clauses that something was put into are dissolved.",
+}
+"""The passes behind which the pipeline shows each clone, in order."""
+
+
+def passes() -> str:
+    """vector_add under instr_count: its clone behind the first pass, and what each other pass changes of it."""
+    from luthier_py.rewrite.inject.text import format_clone
+
+    obj = luthier_py.load((FOLDER.parent / "tests" / "data" / "vector_add.co").read_bytes(), "vector_add.co")
+    isa = instruction_set(obj.target, 64)
+    shown: dict[str, str] = {}
+    luthier_py.instrument(obj.data, "instr_count", "vector_add.co", seen=lambda name, clone: shown.setdefault(
+        name, format_clone(isa, clone)) and clone)
+    assert shown.keys() == PASSES.keys()
+    parts = ["# One kernel after each pass", "Made from the code by `make docs`: `vector_add` of the samples under "
+             "`instr_count`, which adds the length of each block that runs to a counter in two scalar registers, and "
+             "that to a variable where a wave ends. What the passes are for is in [rewriting](rewriting.md)."]
+    before = None
+    for name, about in PASSES.items():
+        lines = shown[name].splitlines()
+        if before is None:
+            text, kind = shown[name].rstrip("\n"), "text"
+        else:
+            found = [line for line in difflib.unified_diff(before, lines, lineterm="", n=1)][2:]
+            text, kind = "\n".join("..." if line.startswith("@@") else line for line in found), "diff"
+        parts += [f"## {name}", about + ("" if text else " Here it has nothing to do."),
+                  *([f"```{kind}\n{text}\n```"] if text else [])]
+        before = lines
+    return "\n\n".join(parts) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "architecture/passes.md": passes,
     "reference.md": reference, "edits.md": edits, "arguments.md": arguments,
     "filters.md": filter_page, "coverage.md": coverage, "hip.md": hip, "time-model.md": time_model,
 }
