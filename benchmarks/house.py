@@ -1,8 +1,8 @@
-"""The house in figures: how large its rooms are, and what in its text costs the next reader time.
+"""The house in figures: how large its folders are, and what in its text costs the next reader time.
 
     python benchmarks/house.py [--of COMMIT] [--list MEASURE]
 
-In: the sources of a commit, or of the working folder. Out: a table for each room, and one of measures; with --list,
+In: the sources of a commit, or of the working folder. Out: a table for each house, and one of measures; with --list,
 the places behind one. Nothing is imported. Measures: see `MEASURES`.
 """
 
@@ -26,9 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 NATIVE = {".c", ".h", ".cpp", ".hpp", ".ll"}
 MOST_PARAMETERS = 8
 IRREGULAR = frozenset(
-    "born bound broken brought built bought caught chosen cut done drawn driven fed felt found foretold foreseen given "
-    "gone grown heard held hidden kept known laid led left lent let lost made meant met overheard paid proven quit "
-    "rebuilt redone rewritten said seen sent shaken shown shut sold spent split spoken spread stolen stood struck "
+    "begun born bound broken brought built bought caught chosen cut done drawn driven fed felt found foretold foreseen "
+    "given gone grown heard held hidden kept known laid led left lent let lost made meant met overheard paid proven "
+    "quit rebuilt redone rewritten said seen sent shaken shown shut sold spent split spoken spread stolen stood struck "
     "sworn taken taught thought thrown told torn undone understood unwoven won worn woven written".split())
 NOT_PARTICIPLES = frozenset("bring embed exceed feed king need proceed ring seed shed sing speed spring string "
                             "succeed swing thing nothing anything everything something wing indeed red bed".split())
@@ -44,7 +44,7 @@ class Source:
     tree: ast.Module
 
     @property
-    def room(self) -> str:
+    def house(self) -> str:
         parts = self.path.parts
         return parts[1] if len(parts) > 2 else "(top)"
 
@@ -165,7 +165,7 @@ MEASURES: dict[str, Callable[[list[Source]], list[str]]] = {
 
 
 def read(root: Path) -> tuple[list[Source], Counter[str], Counter[str]]:
-    """Python of the package; lines and files of each room, with those of native code."""
+    """Python of the package; lines and files of each house, with those of native code."""
     sources, lines, files = [], Counter[str](), Counter[str]()
     for path in sorted((root / "luthier_py").rglob("*")):
         if path.is_symlink() or path.suffix not in {".py", *NATIVE} or "__pycache__" in path.parts:
@@ -174,21 +174,21 @@ def read(root: Path) -> tuple[list[Source], Counter[str], Counter[str]]:
         source = Source(path.relative_to(root), text, ast.parse(text if path.suffix == ".py" else ""))
         if path.suffix == ".py":
             sources.append(source)
-        lines[source.room] += text.count("\n")
-        files[source.room] += 1
+        lines[source.house] += text.count("\n")
+        files[source.house] += 1
     return sources, lines, files
 
 
 def report(sources: list[Source], lines: Counter[str], files: Counter[str]) -> str:
-    rows = ["| room | files | lines | median file | largest | median function | longest |",
+    rows = ["| house | files | lines | median file | largest | median function | longest |",
             "|---|--:|--:|--:|--:|--:|--:|"]
-    for room in [*sorted(lines), "all"]:
-        here = [source for source in sources if room in (source.room, "all")]
+    for house in [*sorted(lines), "all"]:
+        here = [source for source in sources if house in (source.house, "all")]
         sizes = [source.text.count("\n") for source in here] or [0]
         lengths = [node.end_lineno - node.lineno + 1 for source in here for node, _ in functions(source)
                    if node.end_lineno] or [0]
-        counts = (files.total(), lines.total()) if room == "all" else (files[room], lines[room])
-        rows.append(f"| {room} | {counts[0]:,} | {counts[1]:,} | {median(sizes):.0f} | {max(sizes)} | "
+        counts = (files.total(), lines.total()) if house == "all" else (files[house], lines[house])
+        rows.append(f"| {house} | {counts[0]:,} | {counts[1]:,} | {median(sizes):.0f} | {max(sizes)} | "
                     f"{median(lengths):.0f} | {max(lengths)} |")
     named = sum(1 for source in sources for _ in functions(source))
     measures = {name: len(measure(sources)) for name, measure in MEASURES.items()}

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from source_tree import (
-    BUILT_INS,
     PACKAGE,
     ROOT,
     circles,
