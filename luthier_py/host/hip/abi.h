@@ -38,7 +38,7 @@ struct pool;
 struct backing;
 struct backing_properties;
 struct work;
-struct origin;
+struct operation;
 struct pool_properties;
 struct access;
 struct fat_binary;

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luthier.h"
+#include "device.h"
+#include "memory.h"
 
 static struct allocation *table; /* by address */
 static size_t table_count, table_room;

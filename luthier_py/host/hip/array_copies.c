@@ -1,4 +1,5 @@
 /* Copies to, from and between arrays, as functions of HIP's say them: x and widths in bytes, y in rows. */
+#include "checks.h"
 #include "transfers.h"
 
 enum { LINE = 1 };

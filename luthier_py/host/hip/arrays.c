@@ -5,6 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "checks.h"
+#include "memory.h"
 #include "transfers.h"
 
 enum { SIGNED, UNSIGNED, FLOATING }; /* hipChannelFormatKind */

@@ -3,6 +3,9 @@
  * Memory that HIP knows must hold all of a box, an array each row and layer. Memory that HIP does not know is looked at when it
  * is copied (operations.c).
  */
+#include "checks.h"
+#include "device.h"
+#include "memory.h"
 #include "transfers.h"
 
 /* Where a box begins in memory, and how it goes on. */

@@ -1,14 +1,9 @@
 /* Captures as programs begin and end them, and what they may ask of them. */
 #include "capture.h"
+#include "streams.h"
 
 enum { NONE = 0, ACTIVE = 1, INVALIDATED = 2 };        /* hipStreamCaptureStatus */
 enum { ADD_TAILS = 0, SET_TAILS = 1 };                 /* hipStreamUpdateCaptureDependenciesFlags */
-
-hipError_t check_recorded(stream_t handle)
-{
-    const struct stream *stream = captures_go_on() ? stream_of(handle) : NULL;
-    return stream ? capture_check(stream) : hipSuccess;
-}
 
 hipError_t hipStreamBeginCapture(stream_t handle, int mode) { return capture_begin(stream_of(handle), NULL, mode); }
 

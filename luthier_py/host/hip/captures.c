@@ -7,6 +7,9 @@
 #include <stdlib.h>
 
 #include "capture.h"
+#include "captures.h"
+#include "checks.h"
+#include "streams.h"
 
 static struct capture *captures; /* all that go on */
 static atomic_uint going_on;     /* how many: asked without the lock */

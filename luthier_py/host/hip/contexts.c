@@ -1,7 +1,10 @@
 /* What programs set of a device; contexts, one for each device. */
 #include <stdlib.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "device.h"
+#include "memory.h"
+#include "streams.h"
 
 enum limit { STACK_BYTES = 0, HEAP_BYTES = 2, LIMITS, ALL_LIMITS = 0x1003 };
 enum { CACHE_PREFER_NONE = 0, BANKS_OF_FOUR_BYTES = 1, SCHEDULING = 7, PUSHED = 64 };

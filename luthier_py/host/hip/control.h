@@ -33,11 +33,11 @@ _Static_assert(offsetof(struct control, written) == CONTROL_WRITTEN && offsetof(
                    offsetof(struct control, stamps) == CONTROL_STAMPS && offsetof(struct control, ring) == CONTROL_RING,
                "protocol.py has other places");
 
-/* futex.c: words on which program and worker wait for each other. */
+/* Words on which program and worker wait for each other. */
 void futex_wait(_Atomic uint32_t *word, uint32_t value, long nanoseconds);
 void futex_wake(_Atomic uint32_t *word);
 
-/* ring.c: whoever calls is alone. */
+/* The ring; whoever calls is alone. */
 enum ring_answer { RING_TAKEN, RING_FULL, RING_TOO_LARGE };
 enum ring_answer ring_put(struct control *control, uint64_t command, uint32_t code, const struct part *parts, int count);
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "control.h"
-#include "luthier.h"
+#include "device.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000

@@ -1,4 +1,5 @@
 /* Copies as the driver's interface says them, where each side has a type, and batches of copies. */
+#include "checks.h"
 #include "transfers.h"
 
 static hipError_t perform_copy(const struct driver_copy *copy, bool wait, stream_t stream)

@@ -1,5 +1,5 @@
 /* Threads that carry out what is left on streams: as many as there were such streams at the same time. */
-#include "thread.h"
+#include "guest.h"
 #include "work.h"
 
 pthread_cond_t idled = PTHREAD_COND_INITIALIZER;

@@ -1,7 +1,7 @@
-/* The names of errors, and what is left of functions that are not there. */
+/* The names of errors, and what is an error because this runtime does not have it. */
 #include <stddef.h>
 
-#include "luthier.h"
+#include "checks.h"
 
 static const struct named { hipError_t value; const char *name, *text; } ERRORS[] = {
 #define ERROR(value, name, text) {name, #name, text},
@@ -40,3 +40,38 @@ hipError_t not_supported(const char *name, atomic_flag *said)
     return hipErrorNotSupported;
 }
 
+/* Textures and surfaces: kernels read and write them by image instructions. CDNA's devices have none, and the emulator has none
+ * for other targets either. So what makes or asks for one is refused by a check (`images` in functions.txt), and arrays with
+ * levels, which nothing else could use, too. The attributes of devices say the same (host/worker/device/properties.py).
+ */
+
+hipError_t check_images(void) { return hipErrorNotSupported; }
+
+hipError_t hipDestroyTextureObject(void *texture) { return texture ? check_images() : hipSuccess; }
+
+/* Memory and semaphores of other interfaces: there are none here, so none can be imported and no handle is one. */
+
+hipError_t hipImportExternalMemory(void **memory, const void *desc) { return (void)memory, (void)desc, hipErrorNotSupported; }
+hipError_t hipDestroyExternalMemory(void *memory) { return (void)memory, hipErrorInvalidValue; }
+
+hipError_t hipExternalMemoryGetMappedBuffer(void **address, void *memory, const void *desc)
+{
+    return (void)address, (void)memory, (void)desc, hipErrorInvalidValue;
+}
+
+hipError_t hipImportExternalSemaphore(void **semaphore, const void *desc)
+{
+    return (void)semaphore, (void)desc, hipErrorNotSupported;
+}
+
+hipError_t hipDestroyExternalSemaphore(void *semaphore) { return (void)semaphore, hipErrorInvalidValue; }
+
+hipError_t hipSignalExternalSemaphoresAsync(void *const *semaphores, const void *params, unsigned count, stream_t stream)
+{
+    return (void)semaphores, (void)params, (void)count, (void)stream, hipErrorInvalidValue;
+}
+
+hipError_t hipWaitExternalSemaphoresAsync(void *const *semaphores, const void *params, unsigned count, stream_t stream)
+{
+    return hipSignalExternalSemaphoresAsync(semaphores, params, count, stream);
+}

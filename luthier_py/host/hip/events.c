@@ -1,7 +1,11 @@
 /* Events: works on streams that programs can ask about. */
 #include <stdlib.h>
 
+#include "captures.h"
+#include "checks.h"
+#include "device.h"
 #include "events.h"
+#include "streams.h"
 
 static const unsigned RELEASES = 0xe0000000; /* to device, to system, to none: one of them */
 

@@ -1,4 +1,4 @@
-/* What events.c and recorded.c share. */
+/* What events.c and waits.c share. */
 #ifndef EVENTS_H
 #define EVENTS_H
 

@@ -1,7 +1,10 @@
 /* Graphs as programs: instantiated, launched, with nodes switched off, updated. */
 #include <stdlib.h>
 
+#include "captures.h"
+#include "checks.h"
 #include "graph.h"
+#include "streams.h"
 
 enum { INSTANTIATED = 0, NOT_INSTANTIATED = 1 }; /* hipGraphInstantiateResult */
 enum { UPDATED = 0, UPDATE_FAILED = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, PARAMETERS_CHANGED = 5 }; /* hipGraphExecUpdateResult */

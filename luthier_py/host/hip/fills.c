@@ -3,6 +3,7 @@
  * Of the calls that are not asynchronous only those wait that fill host memory, or begin inside an allocation, as in AMD's
  * runtime, or fill what HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS is set for; all others are done before what comes after them on the default stream.
  */
+#include "memory.h"
 #include "transfers.h"
 
 static bool is_whole_on_device(const void *address)

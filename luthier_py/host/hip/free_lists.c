@@ -1,7 +1,9 @@
 /* Memory that pools keep: freed, and not given back to the device yet. See pools.c. */
 #include <stdlib.h>
 
+#include "checks.h"
 #include "pools.h"
+#include "streams.h"
 
 static struct pool *pools;                 /* all of them */
 static atomic_size_t kept;                 /* free blocks */

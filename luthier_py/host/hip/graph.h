@@ -91,7 +91,7 @@ struct node_kind {
     void (*describe)(FILE *out, const struct content *content, unsigned flags); /* for hipGraphDebugDotPrint */
 };
 
-/* Of each kind, where it is written; by their types kinds.c has them. */
+/* Of each kind, where it is written; by their types graphs.c has them. */
 extern const struct node_kind LAUNCH_KIND, COPY_KIND, FILL_KIND, CALL_KIND, GRAPH_KIND, EMPTY_KIND, WAIT_KIND, RECORD_KIND,
     SIGNAL_KIND, WAIT_SEMAPHORES_KIND, ALLOCATE_KIND, FREE_KIND, BATCH_KIND;
 
@@ -102,6 +102,8 @@ struct graph *graph_new(bool ready);
 void graph_destroy(struct graph *graph);
 bool graph_order(const struct graph *graph, struct nodes *ordered); /* false: a circle, or no memory */
 hipError_t graph_copy(struct graph **copy, const struct graph *graph, bool ready);
+hipError_t executable_put(const struct graph *executable, struct stream *stream);
+hipError_t node_put_operation(const struct node *node, struct stream *stream); /* what most kinds of nodes do */
 struct node *node_in(const struct graph *copy, const struct node *origin); /* the copy of that node, or NULL */
 hipError_t nodes_link(struct node *from, struct node *to);
 bool nodes_unlink(struct node *from, struct node *to);
@@ -134,11 +136,6 @@ void memory_ended(const struct graph *executable);
 
 /* captures.c: a stream is captured into that graph: streams and events know its nodes. */
 bool capture_has(const struct graph *graph);
-
-/* executed.c */
-hipError_t executable_put(const struct graph *executable, struct stream *stream);
-hipError_t node_put_operation(const struct node *node, struct stream *stream); /* what most kinds of nodes do */
-hipError_t operation_put(struct stream *stream, const struct operation *operation); /* a copy of it */
 
 /* words.c */
 enum { MOST_OPERATIONS = 256 }; /* in one batch */

@@ -1,5 +1,7 @@
 /* Graphs as programs build them: made, joined, cloned, taken apart, and asked. */
+#include "checks.h"
 #include "graph.h"
+#include "streams.h"
 
 hipError_t hipGraphCreate(struct graph **graph, unsigned flags)
 {
@@ -140,4 +142,109 @@ hipError_t hipGraphNodeGetType(struct node *node, int *type)
 {
     *type = (int)node->kind->type + (ABI_MAJOR == 5); /* which counted from 1 */
     return hipSuccess;
+}
+
+/* Nodes of any kind, by their types. */
+
+static const struct node_kind *kind_of(int type)
+{
+    static const struct node_kind *const KINDS[NODE_TYPES] = {
+        [NODE_LAUNCH] = &LAUNCH_KIND, [NODE_COPY] = &COPY_KIND, [NODE_FILL] = &FILL_KIND, [NODE_CALL] = &CALL_KIND,
+        [NODE_GRAPH] = &GRAPH_KIND, [NODE_EMPTY] = &EMPTY_KIND, [NODE_WAIT] = &WAIT_KIND, [NODE_RECORD] = &RECORD_KIND,
+        [NODE_SIGNAL_SEMAPHORES] = &SIGNAL_KIND, [NODE_WAIT_SEMAPHORES] = &WAIT_SEMAPHORES_KIND,
+        [NODE_ALLOCATE] = &ALLOCATE_KIND, [NODE_FREE] = &FREE_KIND, [NODE_BATCH] = &BATCH_KIND};
+    return type >= 0 && type < NODE_TYPES ? KINDS[type] : NULL;
+}
+
+/* HIP 5 counts types from 1, but has none of these functions. */
+
+static hipError_t prepare(struct node_params *params, struct content *content)
+{
+    const struct node_kind *kind = kind_of(params->type);
+    *content = (struct content){.operation.kind = OPERATION_NOTHING};
+    if (!kind)
+        return hipErrorInvalidValue;
+    return kind->prepare ? kind->prepare(params->content + kind->params_at, content) : hipErrorNotSupported;
+}
+
+hipError_t hipGraphAddNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                           struct node_params *params)
+{
+    struct content content;
+    hipError_t error = params->type == NODE_EMPTY || params->type == NODE_BATCH ? hipErrorInvalidValue : prepare(params, &content);
+    return node_add(node, graph, before, count, kind_of(params->type), error, &content);
+}
+
+/* What a node allocates or frees stays as it was made. */
+static hipError_t prepare_change(struct node_params *params, struct content *content)
+{
+    if (params->type == NODE_ALLOCATE || params->type == NODE_FREE)
+        return hipErrorNotSupported;
+    return params->type == NODE_EMPTY || params->type == NODE_BATCH ? hipErrorInvalidValue : prepare(params, content);
+}
+
+hipError_t hipGraphNodeSetParams(struct node *node, struct node_params *params)
+{
+    struct content content;
+    hipError_t error = prepare_change(params, &content);
+    return node_set(node, kind_of(params->type), error, &content);
+}
+
+hipError_t hipGraphExecNodeSetParams(struct graph *executable, struct node *node, struct node_params *params)
+{
+    struct content content;
+    struct graph *child = *(struct graph **)params->content;
+    if (params->type == NODE_GRAPH)
+        return handle_is(child, HANDLE_GRAPH) ? hipGraphExecChildGraphNodeSetParams(executable, node, child) : hipErrorInvalidValue;
+    hipError_t error = prepare_change(params, &content);
+    return exec_set(executable, node, kind_of(params->type), error, &content);
+}
+
+/* hipGraphDebugDotPrint: a graph in the language of Graphviz, with its children as graphs of their own. */
+
+enum { HANDLES = 1 << 10, VERBOSE = 1 };
+
+static void print_node(FILE *out, const struct node *node, unsigned flags)
+{
+    const struct node_kind *kind = node->kind;
+    fprintf(out, "\"graph_%llu_node_%llu\" [style=\"solid\", shape=\"%s\", label=\"%llu\\n%s", (unsigned long long)node->graph->id,
+            (unsigned long long)node->id, kind->shape, (unsigned long long)node->id, kind->label);
+    if (flags & (HANDLES | VERBOSE))
+        fprintf(out, "\\nnode %p", (const void *)node);
+    if (kind->describe)
+        kind->describe(out, &node->content, flags);
+    if (is_of(node, NODE_GRAPH))
+        fprintf(out, "\\ngraph_%llu", (unsigned long long)node->content.child->id);
+    fprintf(out, "\"];\n");
+}
+
+static void print_edges(FILE *out, const struct node *node)
+{
+    for (size_t i = 0; i < node->after.count; i++)
+        fprintf(out, "\"graph_%llu_node_%llu\" -> \"graph_%llu_node_%llu\";\n", (unsigned long long)node->graph->id,
+                (unsigned long long)node->id, (unsigned long long)node->graph->id, (unsigned long long)node->after.at[i]->id);
+}
+
+static void print_graph(FILE *out, const struct graph *graph, unsigned flags)
+{
+    fprintf(out, "subgraph cluster_%llu {\nlabel=\"graph_%llu\";\n", (unsigned long long)graph->id, (unsigned long long)graph->id);
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        print_node(out, graph->nodes.at[i], flags);
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        print_edges(out, graph->nodes.at[i]);
+    fprintf(out, "}\n");
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        if (is_of(graph->nodes.at[i], NODE_GRAPH))
+            print_graph(out, graph->nodes.at[i]->content.child, flags);
+}
+
+hipError_t hipGraphDebugDotPrint(struct graph *graph, const char *path, unsigned flags)
+{
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return hipErrorOperatingSystem;
+    fprintf(out, "digraph dot {\n");
+    print_graph(out, graph, flags);
+    fprintf(out, "}\n");
+    return fclose(out) ? hipErrorOperatingSystem : hipSuccess;
 }

@@ -11,8 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "luthier.h"
-#include "thread.h"
+#include "device.h"
+#include "guest.h"
+#include "memory.h"
+#include "modules.h"
 
 enum { PACKETS = 1 << 16, LANES = 64, SLOTS = 8, SERVICE_PRINTF = 2, SERVICE_MEMORY = 3, BEGIN = 1, END = 2 };
 

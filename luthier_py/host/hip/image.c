@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "luthier.h"
+#include "modules.h"
 
 enum { PAGE = 4096, BATCH = 256 };
 

@@ -1,5 +1,7 @@
 /* What is known of a kernel, and what programs set of one. */
-#include "luthier.h"
+#include "checks.h"
+#include "device.h"
+#include "streams.h"
 
 enum { CAPABILITY_MAJOR = 23, CAPABILITY_MINOR = 61 }; /* hipDeviceAttributeComputeCapability... */
 enum { MAX_DYNAMIC_LDS = 8, LDS_CARVEOUT = 9, LAST_SETTABLE = 10 }; /* hipFuncAttribute */

@@ -1,7 +1,8 @@
 /* Libraries: modules whose kernels are launched by their handles, hipLaunchKernel's included. */
 #include <stdlib.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "modules.h"
 
 struct library { struct module *module; };
 

@@ -1,7 +1,8 @@
 /* Memory as programs ask for it, and give it back. */
 #include <stdlib.h>
 
-#include "luthier.h"
+#include "device.h"
+#include "memory.h"
 
 enum { PITCH = 256 };
 

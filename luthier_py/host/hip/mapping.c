@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "luthier.h"
+#include "device.h"
+#include "memory.h"
 
 size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 

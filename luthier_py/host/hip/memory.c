@@ -1,5 +1,7 @@
 /* Device, host and managed memory: all of it in the arena, so that every address is good on both sides. */
-#include "luthier.h"
+#include "device.h"
+#include "memory.h"
+#include "streams.h"
 
 /* What pools keep is given back before there is too little. */
 hipError_t memory_make(struct allocation *wanted)

@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "device.h"
+#include "memory.h"
+#include "streams.h"
 
 enum { ATTACHED_GLOBALLY = 1 }; /* hipMemAttachGlobal */
 

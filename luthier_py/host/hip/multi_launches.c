@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "launches.h"
+#include "streams.h"
 
 enum { NO_SYNC_BEFORE = 1, NO_SYNC_AFTER = 2 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph.h"
+#include "streams.h"
 
 static hipError_t copy_operations(struct content *content, const struct memory_operation *operations)
 {

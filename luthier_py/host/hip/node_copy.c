@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "device.h"
 #include "graph.h"
 
 static int kind_between(const void *to, const void *from)

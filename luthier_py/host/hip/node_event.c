@@ -1,5 +1,7 @@
 /* Nodes of events. They are the program's: one that is gone when the graph is launched is an error then. */
+#include "checks.h"
 #include "graph.h"
+#include "streams.h"
 
 static hipError_t content_of(event_t event, struct content *content)
 {

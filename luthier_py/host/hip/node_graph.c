@@ -1,5 +1,7 @@
 /* Nodes that are graphs: a clone of the graph that they were made of, with handles for its nodes as those of any graph. */
+#include "checks.h"
 #include "graph.h"
+#include "streams.h"
 
 static hipError_t adopt(const struct graph *child, bool ready, struct content *content)
 {

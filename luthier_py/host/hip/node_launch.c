@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks.h"
 #include "graph.h"
+#include "launches.h"
 
 enum { ACCESS_POLICY_WINDOW = 1, PRIORITY = 8 }; /* as ATTRIBUTE_COOPERATIVE */
 enum { PERSISTING = 2, GREATEST_PRIORITY = -1, LEAST_PRIORITY = 1 };

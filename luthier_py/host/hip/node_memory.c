@@ -5,7 +5,9 @@
  */
 #include <stdlib.h>
 
+#include "memory.h"
 #include "reservations.h"
+#include "streams.h"
 
 enum { PINNED = 1, ON_DEVICE = 1 };
 enum { USED_NOW, USED_HIGH, RESERVED_NOW, RESERVED_HIGH }; /* hipGraphMemAttributeType */

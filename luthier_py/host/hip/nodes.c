@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks.h"
 #include "graph.h"
+#include "streams.h"
 
 static _Atomic uint64_t next_id = 1;
 
@@ -277,4 +279,22 @@ hipError_t graph_copy(struct graph **result, const struct graph *graph, bool rea
     copy->origin = graph->id;
     *result = copy;
     return hipSuccess;
+}
+
+/* What nodes put on streams. A launch leaves copies of its operations there: the executable may change or go at once. */
+
+hipError_t node_put_operation(const struct node *node, struct stream *stream)
+{
+    return operation_put(stream, &node->content.operation);
+}
+
+hipError_t executable_put(const struct graph *executable, struct stream *stream)
+{
+    hipError_t error = hipSuccess;
+    for (size_t i = 0; i < executable->nodes.count && !error; i++) {
+        const struct node *node = executable->nodes.at[i];
+        const struct node_kind *kind = node->kind;
+        error = node->off || !kind->carry_out ? hipSuccess : kind->carry_out(node, stream);
+    }
+    return error;
 }

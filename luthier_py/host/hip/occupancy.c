@@ -1,9 +1,8 @@
 /* How many work-groups fit a compute unit, and which size of them fills it. */
 #include <stdlib.h>
 
-#include "luthier.h"
-
-static const struct device_facts *facts_of(const struct kernel *kernel) { return device_facts(kernel->module->device); }
+#include "checks.h"
+#include "launches.h"
 
 /* Work-groups of one compute unit, from the target's limits; they are the worker's to know. */
 hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_bytes, int *blocks)

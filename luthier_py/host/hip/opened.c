@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "luthier.h"
+#include "device.h"
+#include "memory.h"
 
 struct named { /* struct memory_handle */
     uint64_t mark;

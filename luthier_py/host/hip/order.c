@@ -6,7 +6,8 @@
  */
 #include <stdlib.h>
 
-#include "luthier.h"
+#include "device.h"
+#include "streams.h"
 
 /* From work `at` of the stream that has this on, its works come after all of `stream` up to `number`. */
 struct origin { const struct stream *stream; uint64_t at, number; };
@@ -63,3 +64,13 @@ bool order_holds(const struct stream *stream, uint64_t number, const struct stre
     }
     return false;
 }
+
+/* The default stream of each device, and what other streams have to do with it. */
+
+enum { NON_BLOCKING = 1 };
+
+static struct stream null_streams[MAX_DEVICES];
+
+struct stream *stream_null(int device) { return &null_streams[device]; }
+bool stream_is_null(const struct stream *stream) { return stream >= null_streams && stream < null_streams + MAX_DEVICES; }
+bool stream_is_blocking(const struct stream *stream) { return !(stream->flags & NON_BLOCKING); }

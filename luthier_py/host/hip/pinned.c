@@ -1,5 +1,5 @@
 /* Memory of the program that it registers: its pages become pages of the arena, at the address that they have; those of files
- * that others may have mapped stay the file's (files.c).
+ * that others may have mapped stay the file's (registrations.c).
  *
  * The arena mirrors the program's address space in windows: a page of a window has one place in the arena, so ranges
  * that share a page share its place too. Device addresses are those of the arena. What is written to pages between copy and
@@ -13,8 +13,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "hold.h"
+#include "memory.h"
 #include "pinned.h"
+#include "streams.h"
 
 static uintptr_t down(uintptr_t address, uintptr_t unit) { return address / unit * unit; }
 static uintptr_t up(uintptr_t address, uintptr_t unit) { return down(address + unit - 1, unit); }

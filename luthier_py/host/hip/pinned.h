@@ -1,4 +1,4 @@
-/* What registered.c, files.c and pinned.c share: what is registered, and the lock under which it changes. */
+/* What registrations.c and pinned.c share: what is registered, and the lock under which it changes. */
 #ifndef PINNED_H
 #define PINNED_H
 
@@ -20,7 +20,7 @@ extern pthread_mutex_t registering;
 uintptr_t device_address(uintptr_t address); /* 0: it is in no window */
 const struct registration *covering(uintptr_t start, uintptr_t end, const struct registration *but);
 
-/* files.c: pages of files that other processes may have, too. */
+/* Pages of files that other processes may have, too. */
 bool file_find(struct range pages, struct shared_file *file); /* false: they are none, or nobody finds the file */
 bool file_is_there(struct range pages, const struct shared_file *file); /* as it was registered; without a name: the arena */
 hipError_t file_enter(struct range pages, const struct shared_file *file);

@@ -1,7 +1,8 @@
 /* What addresses say of the allocations that they are in. */
 #include <string.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "memory.h"
 
 enum { TYPE_HOST = ABI_MAJOR > 5 ? 1 : 0, TYPE_DEVICE = ABI_MAJOR > 5 ? 2 : 1, TYPE_MANAGED = ABI_MAJOR > 5 ? 3 : 1 };
 enum { NO_DEVICE = -2 };

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "captures.h"
+#include "checks.h"
 #include "pools.h"
+#include "streams.h"
 
 static struct pool own[MAX_DEVICES];       /* of each device */
 static struct pool *chosen[MAX_DEVICES];   /* instead of it */

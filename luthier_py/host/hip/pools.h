@@ -1,8 +1,9 @@
-/* What free_lists.c, pools.c and shared_pools.c share. */
+/* What free_lists.c, pools.c and ipc.c share. */
 #ifndef POOLS_H
 #define POOLS_H
 
-#include "luthier.h"
+#include "device.h"
+#include "memory.h"
 
 enum pool_attribute { /* hipMemPoolAttr: the first three are int, the others uint64_t */
     FOLLOW_EVENTS = 1, ALLOW_CHANCE, ALLOW_DEPENDENCIES, THRESHOLD, RESERVED_NOW, RESERVED_HIGH, USED_NOW, USED_HIGH, POOL_ATTRIBUTES

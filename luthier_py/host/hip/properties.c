@@ -2,7 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "device.h"
 
 enum { HIP_VERSION = ABI_MAJOR == 5 ? 50221153 : ABI_MAJOR == 6 ? 60443482 : 70152802 };
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "device.h"
+#include "memory.h"
 
 enum { NO_DEVICE = -2, HOST = -1, MIXED = 2 };
 enum advice {

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "device.h"
+#include "memory.h"
+#include "modules.h"
 
 enum { WRAPPER_MAGIC = 0x48495046 }; /* "HIPF" */
 

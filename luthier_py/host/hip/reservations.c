@@ -1,7 +1,9 @@
 /* Addresses that graphs allocate, and what becomes of their memory. See node_memory.c. */
 #include <stdlib.h>
 
+#include "memory.h"
 #include "reservations.h"
+#include "streams.h"
 
 struct reservation *reservations;
 static struct reservation *leaving; /* that nothing names any more, until their memory has gone */

@@ -2,6 +2,7 @@
 #ifndef RESERVATIONS_H
 #define RESERVATIONS_H
 
+#include "device.h"
 #include "graph.h"
 
 struct reservation {

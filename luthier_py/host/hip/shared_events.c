@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "luthier.h"
+#include "memory.h"
+#include "streams.h"
 
 enum { PLACES = 64, PROCESS_BITS = 22 }; /* Linux, threads.h: PID_MAX_LIMIT */
 struct place { _Atomic uint64_t owner, number; /* owner: when its process was started, and below that its number; or 0 */ };

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luthier.h"
+#include "checks.h"
+#include "device.h"
+#include "streams.h"
 
 enum { SYNCHRONIZATION = 3, POLICY_AUTO = 1, POLICY_BLOCKING = 4 }; /* hipStreamAttr..., hipSynchronizationPolicy */
 enum { WORD_BITS = 32 };

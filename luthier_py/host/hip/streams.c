@@ -1,7 +1,10 @@
 /* Streams: those that programs create, and one of each thread; which of them a handle means. */
 #include <stdlib.h>
 
-#include "luthier.h"
+#include "captures.h"
+#include "checks.h"
+#include "device.h"
+#include "streams.h"
 
 enum { LEAST_PRIORITY = 1, GREATEST_PRIORITY = -1 };
 

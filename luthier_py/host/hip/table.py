@@ -166,7 +166,7 @@ def declarations(rows: tuple[ApiFunction, ...], inside: bool = False) -> str:
 def checks(rows: tuple[ApiFunction, ...]) -> str:
     """checked.c: what programs call."""
     named = {row.name: row for row in rows}
-    parts = ['#define LUTHIER_OUTSIDE\n#include "luthier.h"\n']
+    parts = ['#define LUTHIER_OUTSIDE\n#include "checks.h"\n#include "device.h"\n#include "streams.h"\n']
     parts += [_emit_checked_function(row) for row in rows if row.checked]
     parts += [_for_thread(row, named[row.thread_form_of]) for row in rows if row.thread_form_of]
     return "\n".join(parts)
@@ -236,7 +236,7 @@ def stubs(rows: tuple[ApiFunction, ...]) -> str:
         for row in rows
         if not row.implemented and not row.alias_of and not row.thread_form_of
     ]
-    return "\n".join(['#include "luthier.h"\n', *body])
+    return "\n".join(['#include "checks.h"\n', *body])
 
 
 def aliases(rows: tuple[ApiFunction, ...]) -> list[str]:

@@ -1,4 +1,5 @@
 /* What streams carry out, for a trace: a record for each work, when it was handed to the worker or is done. */
+#include "memory.h"
 #include "traced.h"
 #include "work.h"
 

@@ -1,4 +1,7 @@
-/* Copies between addresses: lines, rows, boxes, variables. What they may be is in prepared_copies.c. */
+/* Copies between addresses: lines, rows, boxes, variables. What they may be is in prepared_transfers.c. */
+#include "device.h"
+#include "memory.h"
+#include "streams.h"
 #include "transfers.h"
 
 /* Copies from host memory to host memory are done when the call returns. */

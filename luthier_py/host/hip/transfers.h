@@ -2,7 +2,7 @@
 #ifndef LUTHIER_TRANSFERS_H
 #define LUTHIER_TRANSFERS_H
 
-#include "luthier.h"
+#include "operations.h"
 
 /* An array: elements of one format, one after another, without gaps between rows and layers. Its beginning is as HIP 5 shows it
  * to programs; later it is hidden. */
@@ -41,11 +41,11 @@ hipError_t copy_perform(struct operation *operation, bool wait, stream_t stream)
 hipError_t box_copy(const struct box *box, bool wait, stream_t stream);
 hipError_t copy3d(const struct copy3d *all, bool wait, stream_t stream);
 
-/* prepared_copies.c: whether a kind says that one side is the device's. */
+/* prepared_transfers.c: whether a kind says that one side is the device's. */
 bool to_device(int kind);
 bool from_device(int kind);
 
-/* boxes.c, prepared_copies.c, prepared_fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
+/* boxes.c, prepared_transfers.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
 hipError_t copy_prepare(const struct transfer *copy, struct operation *operation);
 hipError_t line_prepare(void *to, const void *from, size_t bytes, int kind, struct operation *operation);
 hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
@@ -76,7 +76,7 @@ struct batch_place { /* hipMemcpy3DOperand */
 };
 struct batch_box { struct batch_place from, to; struct extent extent; int order; unsigned flags; };
 
-/* prepared_driver_copies.c */
+/* prepared_transfers.c */
 void driver_copy_read(const void *given, struct driver_copy *copy); /* of a HIP_MEMCPY3D, whose layout depends on the ABI */
 hipError_t driver_copy_prepare(const struct driver_copy *copy, struct operation *operation);
 

@@ -2,7 +2,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "checks.h"
 #include "graph.h"
+#include "streams.h"
 
 enum { NO_DESTRUCTOR_SYNC = 1, MOVE = 1 };
 

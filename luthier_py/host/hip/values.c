@@ -1,6 +1,7 @@
 /* Words that programs have streams write and wait for: hipStreamWriteValue..., hipStreamWaitValue..., hipStreamBatchMemOp. */
 #include <stdlib.h>
 
+#include "streams.h"
 #include "words.h"
 
 static hipError_t put(hipError_t error, stream_t stream, struct operation *call)

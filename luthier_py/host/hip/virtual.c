@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "pools.h"
+#include "streams.h"
 
 enum { PINNED = 1, UNCACHED = 0x40000000, NUMA_CURRENT = 4, RECOMMENDED_BYTES = 1 << 21 };
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "device.h"
+#include "memory.h"
 #include "words.h"
 
 enum { AT_LEAST, EQUAL, ANY_OF, NOT_ALL };                     /* hipStreamWaitValueGte, Eq, And, Nor */

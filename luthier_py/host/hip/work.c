@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "device.h"
 #include "work.h"
 
 static struct stream *streams; /* all there are */
@@ -199,6 +200,14 @@ void work_exchange(struct work **place, struct work *work)
     *place = work;
     let_work_go(before);
     unlock();
+}
+
+hipError_t operation_put(struct stream *stream, const struct operation *operation)
+{
+    struct operation copy;
+    hipError_t error = operation_copy(&copy, operation);
+    bool wait = operation->kind == OPERATION_COPY && operation->copy.pageable; /* as perform.c */
+    return error ? error : work_put(stream, &copy, NULL, wait, NULL);
 }
 
 uint64_t work_time(struct work *const *place)

@@ -2,7 +2,7 @@
 #ifndef LUTHIER_WORK_H
 #define LUTHIER_WORK_H
 
-#include "luthier.h"
+#include "streams.h"
 
 struct work {
     struct work *next; /* on its stream */

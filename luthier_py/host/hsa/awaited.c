@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "guest.h"
 #include "hsa_tool.h"
-#include "thread.h"
 
 struct spare { struct spare *next; hsa_signal_t signal; };
 

@@ -62,8 +62,7 @@ void image_free(struct image *image);          /* the worker forgets it */
 /* memory.c: of the host, where the agent reaches it too, and of the agent; NULL: there is none. */
 void *memory_for(hsa_agent_t agent, size_t bytes);
 void *memory_of(hsa_agent_t agent, size_t bytes);
-
-/* rings.c: where the head of a channel's ring is on the image's device; NULL: there is no memory. */
+/* Where the head of a channel's ring is on the image's device; NULL: there is no memory. */
 void *ring_head(const struct declared *about, const struct image *image);
 
 /* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "channels.h"
-#include "environment.h"
+#include "guest.h"
 #include "hsa_tool.h"
 
 static atomic_int users; /* calls of hsa_init that no hsa_shut_down has met */

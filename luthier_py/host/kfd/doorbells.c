@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "guest.h"
 #include "kfd.h"
-#include "thread.h"
 
 enum { QUEUES = MAX_GPUS * DOORBELL_BYTES / 8, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
 enum { MOST_INCONSISTENT = 1000 }; /* looks */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "environment.h"
+#include "guest.h"
 #include "kfd.h"
 
 static struct wire wire = {.fd = -1};

@@ -1,10 +1,10 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
- * From below: safely.c reads and writes what a program points to, nodes.c has the descriptors, pages.c the memory that both
- * sides see, for which native/hold.c stops those who write to pages that are exchanged, and lasting.c knows what stays so;
- * native/mapped.c has lines of /proc/self/maps, others.c what other processes have of it, events.c words in it; driver.c
- * speaks to the worker; svm.c gives it pages of the program's own for good; waits.c waits for events, doorbells.c watches the
- * doorbells of queues; ioctls.c takes ioctls to the worker, paths.c gives files another place, fork.c starts a child anew.
+ * From below: nodes.c has the descriptors, pages.c the memory that both sides see, for which native/hold.c stops those who
+ * write to pages that are exchanged, and lasting.c knows what stays so; native/mapped.c has lines of /proc/self/maps, events.c
+ * words in that memory; driver.c speaks to the worker; memory.c has memory of the program and of other processes; svm.c gives
+ * the worker pages of the program's own for good; waits.c waits for events, doorbells.c watches the doorbells of queues;
+ * ioctls.c takes ioctls to the worker, calls.c gives files another place and starts a child of fork anew.
  * Nothing here knows what an ioctl means beyond what must be done in this process.
  */
 #ifndef LUTHIER_KFD_H
@@ -58,10 +58,6 @@ enum { SVM_SET, SVM_GET };
 enum { WAIT_COMPLETE, WAIT_TIMEOUT, WAIT_FAIL };
 enum { USER_POINTER = 4 }; /* of alloc_memory.flags: offset is the program's address */
 
-/* safely.c */
-bool read_safely(void *to, const void *from, size_t bytes); /* of this process, whatever the addresses are */
-bool write_safely(void *to, const void *from, size_t bytes);
-
 /* nodes.c */
 bool node_add(void);                    /* the next: /dev/kfd, then the render nodes */
 int node_open(int node, int flags);     /* a descriptor, or -1 with errno */
@@ -89,7 +85,9 @@ bool lasting_add(uintptr_t start, uintptr_t end, const struct mapping *mapping);
 void lasting_sweep(void (*with)(uintptr_t start, uintptr_t end)); /* of what is mapped no more, or in another way */
 void lasting_after_fork(int (*let_go)(uintptr_t start, size_t bytes));
 
-/* others.c */
+/* memory.c */
+bool read_safely(void *to, const void *from, size_t bytes); /* of this process, whatever the addresses are */
+bool write_safely(void *to, const void *from, size_t bytes);
 int file_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno; -1: it is no file's that others may map */
 int pages_import(uintptr_t address, size_t bytes, uint32_t worker, uint64_t place); /* of another process: 0 or an errno */
 

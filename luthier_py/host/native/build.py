@@ -15,7 +15,7 @@ from luthier_py.host.native import protocol
 
 __all__ = ["compile_each", "link_library", "object_file"]
 HERE = Path(__file__).parent
-NATIVE = HERE / "environment.c", HERE / "handles.c", HERE / "thread.c", HERE / "wire.c"
+NATIVE = HERE / "guest.c", HERE / "handles.c", HERE / "wire.c"
 HOLD = HERE / "hold.c"
 MAPPED = HERE / "mapped.c"
 """For libraries that exchange pages of programs, both."""

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "environment.h"
+#include "guest.h"
 #include "wire.h"
 
 static int file = -1;

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "environment.h"
+#include "guest.h"
 #include "protocol.h"
 
 enum { PARTS = 8, SOCKET_FD = 3 };

@@ -5,13 +5,13 @@
  * with XNACK kernels may access all of the program's memory: then there is no table. Before a launch the worker makes the
  * table of what is live and of the code object; it stays the launch's until that was waited for.
  */
-#include "preloaded.h"
-
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "preloaded.h"
 
 enum { FREED = 256, CALLERS = 4, FRAMES = 8 }; /* that are remembered; with our own */
 struct given { uint64_t start, end; unsigned long call; const char *function; const void *callers[CALLERS]; };
@@ -27,6 +27,30 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
+/* What new memory holds, where the tool wants to know what nobody has written: in each dword a number made of its address
+ * (luthier_py/rewrite/tool/arguments/allocations.py), by which hooks know it again. Whoever writes it, kernel, copy or host, takes it away.
+ */
+enum { AT_ONCE = 1 << 20 }; /* dwords */
+#define MOST_BYTES ((size_t)1 << 32) /* all of it would have to exist */
+
+static void mark_memory(void *address, size_t bytes)
+{
+    if (!address || bytes > MOST_BYTES || !tool_named() || !tool_on() || !settings.marks_memory)
+        return;
+    hipError_t before = REAL(hipPeekAtLastError)();
+    size_t dwords = bytes / 4, most = dwords < AT_ONCE ? dwords : AT_ONCE;
+    uint32_t *marks = malloc(4 * most + 1);
+    for (size_t first = 0; marks && first < dwords; first += most) {
+        size_t some = dwords - first < most ? dwords - first : most;
+        uint64_t number = (uintptr_t)address / 4 + first;
+        for (size_t i = 0; i < some; i++)
+            marks[i] = (uint32_t)((number + i) * 0x9E3779B97F4A7C15u >> 32);
+        tool_copies((char *)address + 4 * first, marks, 4 * some, COPY_TO_DEVICE);
+    }
+    free(marks);
+    restore_error(before);
+}
 
 void allocations_missed(void) { missed = true; }
 
@@ -156,7 +180,7 @@ static hipError_t took(hipError_t error, struct given taken)
         return gave(error, *address, bytes, #name, __builtin_return_address(0));                                \
     }
 #define GIVES(name, declared, passed, bytes) GIVES_AND(name, declared, passed, bytes, (void)0)
-#define GIVES_MARKED(name, declared, passed, bytes) GIVES_AND(name, declared, passed, bytes, memory_mark(*address, bytes))
+#define GIVES_MARKED(name, declared, passed, bytes) GIVES_AND(name, declared, passed, bytes, mark_memory(*address, bytes))
 #define TAKES(name, declared, passed)                                                                 \
     hipError_t name declared                                                                          \
     {                                                                                                 \

@@ -1,5 +1,6 @@
 /* Code objects of the program, and where their variables are. */
 #include "images.h"
+#include "modules.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  *
  * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
  * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these; allocated.c knows
- * the program's memory, marked.c fills what is new; counted.c launches copies, reports.c has their reports, collected.c asks
+ * the program's memory and fills what is new; counted.c launches copies, reports.c has their reports, collected.c asks
  * what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches
  * launched.c's; ranges.c keeps the program's ranges, marks.c hears of them; interpose.c puts our functions before the
- * runtime's, redirect.c before a runtime that was loaded without us, attached.c lets a program bring its tool. What is the
+ * runtime's, redirect.c before a runtime that was loaded without us, as a program that brings its tool asks. What is the
  * same for HIP and HSA is in host/tool.
  */
 #ifndef LUTHIER_PRELOADED_H
@@ -112,9 +112,6 @@ void sized_drop(void); /* the tool goes, and no launch of it is left */
 void allocations_missed(void); /* there may be some that we have not seen */
 void allocations_managed(void **pointer, size_t bytes);
 void *allocations_table(const struct copy *copy, const struct told_of *launch, const void *cell, size_t *bytes); /* NULL: not known */
-
-/* marked.c: what new memory holds, where the tool wants to know what nobody has written. */
-void memory_mark(void *address, size_t bytes);
 
 /* reports.c: reports of single launches for which nobody waits. */
 /* Whether a launch on this stream would find its variables in use by one on another, which does not get done. */

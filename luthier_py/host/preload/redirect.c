@@ -5,8 +5,6 @@
  * whatever is bound later. Words that already hold an address of the runtime's functions, in the writable data of what is
  * loaded (GOTs, and pointers that were kept after dlsym), are exchanged. Pointers on the heap stay as they are.
  */
-#include "preloaded.h"
-
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -14,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "preloaded.h"
 
 static struct own_function *real; /* beside OWN; before there is a redirection NULL */
 static uintptr_t lowest = UINTPTR_MAX, highest;
@@ -174,3 +174,33 @@ void luthier_tool_runtime(uint64_t (*launches)(void))
     count_launches_by(launches);
     stand_before(loaded_runtime());
 }
+
+/* A tool that the program brings itself: put before the runtime that is there, and taken away again. */
+
+/* 0, or 1: there is a tool already, 2: no runtime, 3: it did not start. */
+API int luthier_tool_attach(const char *tool, const char *options);
+API void luthier_tool_detach(void);
+API char *luthier_tool_verdict(void); /* as JSON, to be freed; NULL when the worker is gone */
+API void luthier_tool_free(char *text);
+
+int luthier_tool_attach(const char *tool, const char *options)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (tool_runs())
+        return 1;
+    pthread_mutex_lock(&lock);
+    bool there = redirect();
+    pthread_mutex_unlock(&lock);
+    return !there ? 2 : !tool_exchange(tool, options) ? 1 : tool_on() ? 0 : 3;
+}
+
+void luthier_tool_detach(void)
+{
+    tool_end();
+    graphs_drop();
+    copies_drop();
+}
+
+char *luthier_tool_verdict(void) { return tool_verdict(); }
+
+void luthier_tool_free(char *text) { free(text); }

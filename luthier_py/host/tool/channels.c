@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "thread.h"
+#include "guest.h"
 
 enum { RESERVED, RING, SEEN, CAPACITY, DROPS, DROPPED, HEAD_WORDS = 8 };    /* of the head */
 enum { SLOTS_AT = 64, MOST_BYTES = 1 << 22 };                               /* of a message */

@@ -5,7 +5,7 @@
  */
 #include "tool.h"
 
-#include "environment.h"
+#include "guest.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -165,7 +165,7 @@ def test_what_is_compiled(
     folder = runtime_folder()
     lines = [line.split() for line in quick_compiler.read_text().splitlines()]
     sources = [Path(word).name for line in lines for word in line if word.endswith(".c")]
-    twice = {"compiler.c", "graphs.c", "malloc.c", "pointers.c", "prepared_driver_copies.c", "properties.c"}
+    twice = {"compiler.c", "graphs.c", "malloc.c", "pointers.c", "prepared_transfers.c", "properties.c"}
     assert {name for name in sources if sources.count(name) > 1} == twice
     linked = 2 * len(ABI_MAJORS) + len(ROCTX_LIBRARIES)  # libamdhip64 and libhiprtc
     assert len([line for line in lines if "-shared" in line]) == linked

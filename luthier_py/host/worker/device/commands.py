@@ -1,6 +1,6 @@
 """Commands of a program, carried out in native code as far as each is like one before.
 
-In: the ring that the program writes (host/hip/ring.c), launches that are ready by what the program calls them. Out:
+In: the ring that the program writes (host/hip/control.c), launches that are ready by what the program calls them. Out:
 what was carried out, and why native code (ticket_code) came back. Invariant: commands are done in their order, each
 once; one that the ring does not have comes by the socket, and nothing overtakes it.
 """

@@ -14,7 +14,7 @@ from luthier_py.host.worker.device.properties import architecture
 from luthier_py.isa import Target, parse_target_id
 
 VARIABLE = "LUTHIER_DEVICE"
-MAX_DEVICES = 16  # of host/hip/luthier.h
+MAX_DEVICES = 16  # of host/hip/device.h
 
 
 def parse_targets(text: str) -> list[Target]:

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,3 +168,17 @@ int __fxstat64(int version, int fd, struct stat64 *about) { return (void)version
 int __xstat64(int version, const char *path, struct stat64 *about) { return (void)version, stat64(path, about); }
 int __fxstat(int version, int fd, struct stat *about) { return (void)version, fstat(fd, about); }
 int __xstat(int version, const char *path, struct stat *about) { return (void)version, stat(path, about); }
+
+/* A child of fork has no driver until it opens one: it lets go of all that its parent's was. */
+
+static void after_fork(void)
+{
+    doorbells_after_fork();
+    waits_after_fork();
+    svm_after_fork();
+    arena_after_fork();
+    nodes_after_fork();
+    driver_after_fork();
+}
+
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork); }

@@ -1,6 +1,8 @@
-/* The environment that this library was loaded with. See environment.h. */
-#include "environment.h"
+/* A guest in a process that is another's. See guest.h. */
+#include "guest.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -54,4 +56,17 @@ char **worker_environment(bool all)
             given[count++] = *old;
     }
     return given;
+}
+
+bool thread_start(void *(*run)(void *), void *data)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&thread, NULL, run, data) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (started)
+        pthread_detach(thread);
+    return started;
 }

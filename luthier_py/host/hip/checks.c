@@ -1,5 +1,7 @@
-/* Handles that programs hold, where they come in. */
-#include "luthier.h"
+/* What functions.txt asks of handles and streams, where they come in. */
+#include "capture.h"
+#include "checks.h"
+#include "streams.h"
 
 static hipError_t alive(const void *handle, enum handle_kind kind, hipError_t otherwise)
 {
@@ -22,3 +24,9 @@ hipError_t check_pool(pool_t pool) { return alive(pool, HANDLE_POOL, hipErrorInv
 hipError_t check_library(library_t library) { return alive(library, HANDLE_LIBRARY, hipErrorInvalidHandle); }
 hipError_t check_array(array_t array) { return alive(array, HANDLE_ARRAY, hipErrorInvalidHandle); }
 hipError_t check_backing(backing_t backing) { return alive(backing, HANDLE_BACKING, hipErrorInvalidValue); }
+
+hipError_t check_recorded(stream_t handle)
+{
+    const struct stream *stream = captures_go_on() ? stream_of(handle) : NULL;
+    return stream ? capture_check(stream) : hipSuccess;
+}

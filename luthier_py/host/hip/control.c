@@ -1,11 +1,26 @@
-/* The ring of commands: what the worker is to do, record after record, in memory that it sees.
+/* What program and worker say to each other without a message, in memory that both see: words to wait on, and a ring of
+ * commands, record after record.
  *
  * A record is a command (u64), a code and the bytes of its content (u32 each), then the content, filled up to RECORD_ALIGNMENT.
  * None goes over the ring's end: what is left there is a record of code 0, whose bytes count its head, too. The worker is woken if it sleeps.
  */
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "control.h"
+
+/* See futex(2). */
+
+void futex_wait(_Atomic uint32_t *word, uint32_t value, long nanoseconds)
+{
+    const struct timespec patience = {.tv_nsec = nanoseconds};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &patience, NULL, 0);
+}
+
+void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
 
 enum { RING_BYTES = CONTROL_BYTES - CONTROL_RING, RECORD_ALIGNMENT = 16, LARGEST_RECORD = RING_BYTES / 4 };
 
