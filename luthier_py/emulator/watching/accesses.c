@@ -10,22 +10,6 @@ enum { MOST_ELEMENT_BYTES = 16, NEAR_LDS = 1 << 20 };
 
 u32 luthier_watch_poison(u64 address) { return (u32)((address >> 2) * 0x9e3779b97f4a7c15ull >> 32); }
 
-/* Whether an allocation holds these bytes, and what may be done there. */
-bool allocated(u8 *memory, u64 address, u64 size, bool writes, u64 *access) {
-    u64 *table = *(u64 **)*(u64 *)(*field(memory, WAVE_WORKER) + WORKER_ALLOCATIONS);
-    u64 low = 0, high = table[0];
-    while (low < high) {
-        u64 middle = (low + high) / 2, *row = table + 1 + 3 * middle;
-        if (address >= row[1]) low = middle + 1;
-        else if (address < row[0]) high = middle;
-        else {
-            *access = row[2];
-            return size <= row[1] - address && (!writes || *access & WRITABLE);
-        }
-    }
-    return false;
-}
-
 struct place {
     enum space space;
     u32 lane; /* whose memory it is */

@@ -159,6 +159,7 @@ u64 place_in_heap(u8 *memory, u64 access, u64 address, u64 size, u64 *block, u64
 void *need(struct watch *watch, u64 count, u64 size);
 void *need_more(struct watch *watch, void *block, u64 count, u64 more, u64 size);
 struct wave *wave_of(struct watch *watch, u8 *wave); /* NULL without memory: then nothing is looked at */
+void end_wave(struct wave *wave);
 u8 code_of(struct watch *watch, u8 *wave);
 struct finding *counted(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane);
 struct finding *found_by(struct watch *watch, struct wave *wave, u64 kind, u64 detail, u64 pc, u64 other_pc, u64 lane);

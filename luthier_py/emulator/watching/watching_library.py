@@ -91,12 +91,16 @@ def _header() -> str:
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 
 
+def source_texts() -> dict[str, str]:
+    """The sources and headers that the library is made of, by file name."""
+    return {path.name: path.read_text() for path in sorted(_SOURCES.glob("*.[ch]"))} | {"watching_layout.h": _header()}
+
+
 @cache
 def load_watching_library() -> ctypes.CDLL:
     """The library, loaded once; the first call on a computer compiles it. Unsupported without a C compiler,
     LuthierError where it fails."""
-    texts = {path.name: path.read_text() for path in sorted(_SOURCES.glob("*.[ch]"))}
-    texts["watching_layout.h"] = _header()
+    texts = source_texts()
     sources = [name for name in texts if name.endswith(".c")]
 
     def compile_all(folder: Path) -> None:

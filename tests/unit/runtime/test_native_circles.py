@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from source_tree import circles
 
+from luthier_py.emulator.watching import watching_library
 from luthier_py.host import hip, hiprtc
 from luthier_py.host.hip import table
 from luthier_py.host.kfd import protocol as kfd_protocol
@@ -65,6 +66,17 @@ def test_no_file_uses_itself_in_a_circle(room: str, tmp_path: Path, require_tool
     objects = compile_sources(tmp_path, sources, "-O0", "-w", f"-D{hip.ABI}={hip.ABI_MAJORS[-1]}", *rooms)
     found = uses(require_tool("nm"), objects)
     assert len(found) == len(sources) and circles(found) == []
+
+
+def test_no_file_that_watches_launches_uses_itself_in_a_circle(
+    tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    require_tool("cc")
+    for name, text in watching_library.source_texts().items():
+        (tmp_path / name).write_text(text)
+    sources = sorted(tmp_path.glob("*.c"))
+    found = uses(require_tool("nm"), compile_sources(tmp_path, sources, "-O0", "-w"))
+    assert len(found) == len(sources) > 5 and circles(found) == []
 
 
 def test_circles_of_objects_are_found(tmp_path: Path, require_tool: Callable[[str], str]) -> None:

@@ -1,10 +1,26 @@
-/* The heap from which kernels allocate (malloc, new): which of its blocks are in use.
+/* Memory that kernels may access, and the heap from which kernels allocate (malloc, new): which of its blocks are in use.
 
-   Kernels keep it themselves. Memory that may be a slab says in its access whose heap it is of; it is one where that
+   Kernels keep the heap themselves. Memory that may be a slab says in its access whose heap it is of; it is one where that
    heap has recorded it (ROCm device libraries, ockl/src/dm.cl: heap_t, sdata_t, slab_t, kinfo). A block has no record of
    how much of it was asked for, so it counts as a whole. What a slab begins with, up to the bits that say which are in
    use, is the library's own. */
 #include "watching.h"
+
+/* Whether an allocation holds these bytes, and what may be done there. */
+bool allocated(u8 *memory, u64 address, u64 size, bool writes, u64 *access) {
+    u64 *table = *(u64 **)*(u64 *)(*field(memory, WAVE_WORKER) + WORKER_ALLOCATIONS);
+    u64 low = 0, high = table[0];
+    while (low < high) {
+        u64 middle = (low + high) / 2, *row = table + 1 + 3 * middle;
+        if (address >= row[1]) low = middle + 1;
+        else if (address < row[0]) high = middle;
+        else {
+            *access = row[2];
+            return size <= row[1] - address && (!writes || *access & WRITABLE);
+        }
+    }
+    return false;
+}
 
 enum { KINDS = 16, SLAB = 1 << 21, DIRECT = 256, FIRST_RECORD = 5 * KINDS * 128, UNUSABLE = 0xfff };
 
