@@ -44,6 +44,7 @@ class AccessPatterns(Tool):
     """Strides between lanes at each global memory instruction, predicted: nothing is inserted, nothing measured."""
 
     name = "access_patterns"
+    cacheable = True
     amounts = {"line": SAME, "lanes": SAME, "predicted": SAME, "instructions": RowsBy(("pc",), dict.fromkeys(
         ("bytes", "stride", "row", "least_lines", "most_lines"), SAME))}
     reports_untouched = True

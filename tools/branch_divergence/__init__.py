@@ -121,6 +121,7 @@ class BranchDivergence(Tool):
     """How often lanes of a wave disagree at each branch, and how many lanes take part by source line."""
 
     name = "branch_divergence"
+    cacheable = True
     amounts = {
         "wave_size": SAME,
         "total": {"executions": SUM.of("branches by waves"), "divergent": SUM.of("of these, where lanes part"),

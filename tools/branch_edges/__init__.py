@@ -29,6 +29,7 @@ class BranchEdges(Tool):
     """Executions of both ways of each conditional branch, by wave."""
 
     name = "branch_edges"
+    cacheable = True
     amounts = {"edges": RowsBy(("branch", "target", "taken"), {"count": SUM.of("executions by waves")})}
 
     def instrument(self, m: Mutator) -> Edges:

@@ -41,6 +41,7 @@ class CallGraph(Tool):
     """Calls between functions, and executed instructions by the calls that lead to them, for flame graphs."""
 
     name = "call_graph"
+    cacheable = True
     amounts = AMOUNTS
 
     context = WaveVariable(u32)

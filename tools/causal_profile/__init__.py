@@ -52,6 +52,7 @@ class CausalProfile(Tool):
     """What the kernel would take if chosen code were faster: other code is slower, by delays."""
 
     name = "causal_profile"
+    cacheable = True
     test = Option("", help="a filter: the code under test; empty: none, all code is slower, to see what delays miss")
     speedup = Option(50, bounds=(0, 95),
                      help="by how many percent the code under test is to be faster; 0: all runs as it is")

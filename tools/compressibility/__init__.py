@@ -39,6 +39,7 @@ class Compressibility(Tool):
     """Bits for each byte that a wave stores, in the best code for the bytes of that store alone."""
 
     name = "compressibility"
+    cacheable = True
     amounts = {"stores": RowsBy(("pc",), {
         "executions": SUM.of("executions by waves"), "bytes": SUM.of("bytes stored"),
         "bits": SUM.of("bits in that code"), "longest": MOST.of("bits of a byte"),

@@ -54,6 +54,7 @@ class Exactness(BlockCounts):
     decided."""
 
     name = "exactness"
+    cacheable = True
     amounts = {
         "exact": SUM.of("executed instructions"), "exact_but_nan": SUM.of("executed instructions"),
         "free": SUM.of("executed instructions with a documented defined_by"),

@@ -112,6 +112,7 @@ class FaultInjection(Tool):
     on, or a lane in which a result is always wrong; what was hit, and what was there before."""
 
     name = "fault_injection"
+    cacheable = True
     model = Option("flip", choices=("flip", "flip_two", "value", "zero", "none", *STUCK, *PERMANENT),
                    help="once: the bit BIT flips, or it and the next one, the register is MASK, or 0, or nothing; from "
                         "then on: BIT of that register is 0 or 1; each time, in the lane LANE: the result is combined "

@@ -99,6 +99,7 @@ class FloatCheck(Tool):
     are made, and where they are passed on."""
 
     name = "floatcheck"
+    cacheable = True
     finds = True
     amounts = {
         "instructions": RowsBy(("pc",), {"counts": CountsBy("lanes, by what they made"), "first": {"*": FIRST}},

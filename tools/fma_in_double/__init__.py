@@ -89,6 +89,7 @@ class FmaInDouble(Tool):
     others would have come of rounding the product, or of rounding twice."""
 
     name = "fma_in_double"
+    cacheable = True
     amounts = {"instructions": RowsBy(("pc",), {
         "results": SUM.of("lanes that computed"), "differ_separately": SUM.of("of these, where two roundings differ"),
         "differ_twice": SUM.of("of these, where rounding in double first differs")})}

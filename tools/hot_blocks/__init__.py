@@ -33,6 +33,7 @@ class HotBlocks(BlockCounts):
     """Executions and instructions of each block, with its code and where control goes from it; and traces."""
 
     name = "hot_blocks"
+    cacheable = True
     amounts = {
         "instructions": SUM.of("executed instructions"),
         "blocks": RowsBy(("pc",), {"executions": SUM.of("executions by waves"), "length": SAME.of("instructions"),

@@ -47,6 +47,7 @@ class InitCheck(LdsTrace):
     """Reads of LDS that no wave had written before or between the same barriers, and of memory that nobody had."""
 
     name = "initcheck"
+    cacheable = True
     finds = True
     amounts = {
         **LDS_AMOUNTS,

@@ -27,6 +27,7 @@ class InstrCount(Tool):
     """Executed instructions of each launch."""
 
     name = "instr_count"
+    cacheable = True
     aliases = ("instr_count_bb",)
     mode = Option(
         "block",

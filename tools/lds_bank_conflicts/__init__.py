@@ -53,6 +53,7 @@ class LdsBankConflicts(Tool):
     """Cycles that bank conflicts cost at each LDS instruction, from the addresses that its lanes use."""
 
     name = "lds_bank_conflicts"
+    cacheable = True
     amounts = AMOUNTS
     per_wave = COUNT_WARP_LEVEL.only(True)  # banks serve waves, and only lanes that are on
     active_only = EXCLUDE_PRED_OFF.only(True)

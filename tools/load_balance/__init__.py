@@ -88,6 +88,7 @@ class LoadBalance(Tool):
     """Cycles of each wave, work-group and compute unit, how unequal they are, and instructions per cycle."""
 
     name = "load_balance"
+    cacheable = True
     counting = Option(NO_COUNT, choices=COUNTS,
                       help="executed instructions, for throughput: of each wave, or thread, too")
 

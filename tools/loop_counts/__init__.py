@@ -35,6 +35,7 @@ class LoopCounts(Tool):
     """Entries, turns and mean trip count of each natural loop, by wave."""
 
     name = "loop_counts"
+    cacheable = True
     amounts = {"loops": RowsBy(("header",), {
         "depth": SAME.of("loops around it, and itself"), "blocks": SAME, "entries": SUM.of("entries by waves"),
         "turns": SUM.of("back edges by waves"),

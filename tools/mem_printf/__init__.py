@@ -27,6 +27,7 @@ class MemPrintf(Tool):
     """A line from each lane at each access to global memory."""
 
     name = "mem_printf"
+    cacheable = True
 
     def instrument(self, m: Mutator) -> Shown:
         sites, places = list[InstrPlace](), InstrPlaces(m.program)

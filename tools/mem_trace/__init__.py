@@ -73,6 +73,7 @@ class MemTrace(Tool):
     """The address of each lane at each memory instruction, a record for each wave."""
 
     name = "mem_trace"
+    cacheable = True
     amounts = {"accesses": SUM.of("executions by waves"), "sites": RowsBy(("pc",), {"accesses": SUM})}
     spaces = Option(",".join(SPACES), several=SPACES, help="memory whose instructions are traced")
     print_records = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")

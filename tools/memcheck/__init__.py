@@ -85,6 +85,7 @@ class MemCheck(Tool):
     """Accesses to memory and LDS out of bounds of what the launch may access, and misaligned ones."""
 
     name = "memcheck"
+    cacheable = True
     finds = True
     amounts = {"judged": ANY, "bad": RowsBy(("pc",), {
         "bytes": SAME, "count": SUM.of("lanes, or waves of a scalar load"), "first": FIRST}, ascending=True)}

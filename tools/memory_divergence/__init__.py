@@ -113,6 +113,7 @@ class MemoryDivergence(Tool):
     """Lines and segments of global memory that each access of a wave touches, and what part of them it asked for."""
 
     name = "memory_divergence"
+    cacheable = True
     amounts = {
         "instructions": RowsBy(("pc",), {
             "executions": SUM.of("executions by waves"), "lines": SUM.of("lines that these touched"), **SUMS,

@@ -106,6 +106,7 @@ class MemoryLocality(Tool):
     """Working set, reuse distances and sharing of the lines of global memory, and hits and misses of caches."""
 
     name = "memory_locality"
+    cacheable = True
     amounts = AMOUNTS
     aliases = ("reuse_distance",)
     line_bytes = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")

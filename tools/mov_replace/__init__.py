@@ -21,6 +21,7 @@ class MovReplace(Tool):
     """Moves of 32 bits between vector registers, made by a hook."""
 
     name = "mov_replace"
+    cacheable = True
     amounts = {"replaced": SAME.of("moves")}
 
     def instrument(self, m: Mutator) -> int:

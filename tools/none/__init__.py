@@ -9,6 +9,7 @@ class Nothing(Tool):
     """No insertions: the copy equals its input byte for byte."""
 
     name = "none"
+    cacheable = True
     per_wave = COUNT_WARP_LEVEL  # nothing is counted, however that is done
     active_only = EXCLUDE_PRED_OFF
 

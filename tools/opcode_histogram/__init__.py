@@ -37,6 +37,7 @@ class OpcodeHistogram(BlockCounts):
     """Executions of each opcode, from counters of few blocks: those of others follow."""
 
     name = "opcode_histogram"
+    cacheable = True
     amounts = {
         "instructions": SUM.of("executed instructions"), "opcodes": CountsBy("executions", most_first=True),
         "kinds": CountsBy("executions by kind of instruction", most_first=True),

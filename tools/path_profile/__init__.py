@@ -88,6 +88,7 @@ class PathProfile(Tool):
     """Executions of each acyclic path of each function, by wave."""
 
     name = "path_profile"
+    cacheable = True
     amounts = {
         "paths": RowsBy(("function", "path"), {
             "executions": SUM.of("executions by waves"), "length": SAME.of("instructions"),

@@ -49,6 +49,7 @@ class RaceCheck(LdsTrace):
     """Races in LDS and memory: accesses of two waves that nothing orders, and of two lanes in one store to LDS."""
 
     name = "racecheck"
+    cacheable = True
     finds = True
     amounts = {
         **LDS_AMOUNTS,

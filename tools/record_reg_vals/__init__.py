@@ -71,6 +71,7 @@ class RecordRegVals(Tool):
     """Values of registers: scalars, vectors and accumulators, a record for each register and wave."""
 
     name = "record_reg_vals"
+    cacheable = True
     amounts = {"records": SUM.of("registers that were recorded"), "instructions": SAME.of("that are recorded"),
                "without_registers": SAME.of("instructions that are not")}
     operands = Option("read,written", several=("read", "written"),

@@ -57,6 +57,7 @@ class Roofline(BlockCounts):
     """Flops by type, bytes and arithmetic intensity of a kernel's lines, loops, functions and chosen regions."""
 
     name = "roofline"
+    cacheable = True
     amounts = AMOUNTS
     per_wave = COUNT_WARP_LEVEL.only(True)
     active_only = EXCLUDE_PRED_OFF.only(False)

@@ -23,6 +23,7 @@ class Script(Tool):
     """What a script says: probes, and what to count, measure, trace or print there."""
 
     name = "script"
+    cacheable = True
     asks_first = True
     unechoed = Tool.unechoed | {"text"}  # whoever wrote it sees it in the command
     written = Option("", name="text", help=r"the script; \n outside of quotes begins a new line")

@@ -69,6 +69,7 @@ class SyncCheck(Tool):
     """Barriers to which not all waves of a work-group come, or not all lanes of a wave."""
 
     name = "synccheck"
+    cacheable = True
     finds = True
     amounts = {
         "barriers": RowsBy(("pc",), {"waves": SUM.of("that came"), "with_lanes_off": SUM.of("that came so")}),

@@ -40,6 +40,7 @@ class WaitCheck(Tool):
     """Registers that are used before a wait for their load, and barriers before a wait for LDS, found in the code."""
 
     name = "waitcheck"
+    cacheable = True
     finds = True
     amounts = {"waves": SUM, "missing": RowsBy(("pc", "what"), {"executions": SUM.of("executions by waves")})}
 

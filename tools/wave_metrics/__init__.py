@@ -103,6 +103,7 @@ class WaveMetrics(Tool):
     """
 
     name = "wave_metrics"
+    cacheable = True
     amounts = AMOUNTS
     wants_arguments = True
     reports_untouched = True

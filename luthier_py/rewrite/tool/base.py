@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from inspect import cleandoc
 from os import PathLike, fspath
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -84,9 +84,13 @@ class Tool:
     per_launch: bool | Option[bool] = True
     """Variables are cleared before each launch and read after it. Where False they grow, and are read when the program
     or its module ends: launches wait for nothing, and those of several streams stay concurrent."""
-    cacheable: bool = True
-    """Whether `instrument` depends on nothing but the program, the options, the tool's sources and the files that it
-    declares by `reads`: then it need not be called again for what was instrumented before."""
+    cacheable: bool = False
+    """Whether `instrument` depends on nothing but the program, the options, the class's module (or the package that it
+    is in), ``sources`` and the files that it names by `reads`, and does nothing but record edits and return notes: then
+    it is not called again for what was instrumented before. Each class says it for itself."""
+    sources: ClassVar[Sequence[ModuleType | str | PathLike[str]]] = ()
+    """What else the edits of a tool that is ``cacheable`` depend on: modules that it imports, beside those of
+    luthier_py, and files or folders, whose paths count from the folder of the class's file."""
     wants_arguments: bool = False
     """Launches have their arguments with them."""
     reports_untouched: bool = False
@@ -112,6 +116,7 @@ class Tool:
         body = list(vars(cls).values())
         body = [*copy_inherited_variables(cls), *body]
         cls.name = vars(cls).get("name", cls.__name__)
+        cls.cacheable = vars(cls).get("cacheable", False)  # what a derived class adds may depend on more
         cls.channels = tuple(v for v in body if isinstance(v, Channel))
         cls.launch_parameters = tuple(v for v in body if isinstance(v, LaunchParameter))
         special = {*cls.channels, *cls.launch_parameters}

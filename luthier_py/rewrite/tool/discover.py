@@ -19,7 +19,6 @@ from typing import Any
 
 from luthier_py.base.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, did_you_mean, one_line
 from luthier_py.rewrite.tool.base import Tool
-from luthier_py.rewrite.tool.origin import digest_imports
 from luthier_py.rewrite.tool.records.amounts import Amounts
 from luthier_py.rewrite.tool.several import Several, several
 
@@ -34,8 +33,7 @@ def tools() -> dict[str, type[Tool]]:
 def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> Tool:
     """The tool called so, or the only one of a ``path.py`` or of a package's folder; ``path.py:Class`` chooses among
     several. ``a,b`` is both together, in one copy."""
-    with digest_imports():
-        kinds = [_find_tool_class(name) for name in names_in(name_or_path)]
+    kinds = [_find_tool_class(name) for name in names_in(name_or_path)]
     return kinds[0](**(options or {})) if len(kinds) == 1 else several(kinds, options or {})
 
 

@@ -168,6 +168,7 @@ def test_they_are_found_by_name_and_path(tmp_path: Path, monkeypatch: pytest.Mon
     assert made_tool([found, load_tool("none")]).name == "branch_edges,Mine,instr_count,none"
 
 
-def test_one_that_asks_the_outside_world_makes_all_of_them_do_so() -> None:
-    untold = type("Untold", (Tool,), {"cacheable": False})
-    assert both().cacheable and not Several(First(), untold()).cacheable
+def test_one_that_is_asked_each_time_makes_all_of_them_so() -> None:
+    told, other, untold = (type(name, (Tool,), {"cacheable": said})
+                           for name, said in (("Told", True), ("Other", True), ("Untold", False)))
+    assert Several(told(), other()).cacheable and not Several(told(), untold()).cacheable

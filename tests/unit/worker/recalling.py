@@ -1,71 +1,40 @@
-"""Tools that are written for a test, and what of them is recalled.
+"""Tools that are written for a test, and what of them is taken from the cache.
 
 In: a folder. Out: Author, who writes a tool there; copies with it. Invariant: a tool is loaded as another process would
-load it.
+load it, which began after its files were written.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from suite.kept import COMPILING
 
 from luthier_py.binary.loader import load
 from luthier_py.host.worker.instrument.patching import Copy, patch
-from luthier_py.rewrite.tool import Tool, load_tool, origin
+from luthier_py.rewrite.tool import Tool, edit_key, load_tool
 from luthier_py.samples import sample
 
-LONG_AGO = 1_700_000_000  # s
 TOOL = """
 import helping
 from luthier_py import Mutator, Option, Tool, Variable, hook, ptr, u64
 from luthier_py.intrinsics import atomic_add
 
-FACTOR = 1
-SEEN = []
-__limit = int(open(__file__.replace("counting.py", "limit.txt")).read())
-
-def marked() -> None:
-    pass
-
-marked.limit = __limit
-
-def limiting(limit):
-    class Limiting:
-        @staticmethod
-        def first():
-            return limit
-        def second(self, limit=limit):
-            return limit
-        @property
-        def third(self):
-            return limit
-    return Limiting
-
-def outer(amount):
-    @hook(lanes="one")
-    def bump(total: ptr[u64]) -> None:
-        atomic_add(total, u64(amount))
-    return bump
-
 class Counting(Tool):
+    cacheable = True
+    sources = helping,
     total = Variable(u64)
     every = Option(1, env="COUNTING_EVERY")
     {body}
 
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.reported = 0
-
     @hook(lanes="one")
     def bump(total: ptr[u64]) -> None:
-        atomic_add(total, u64(FACTOR))
+        atomic_add(total, 1)
 
     def instrument(self, m: Mutator):
         {instrument}
@@ -81,42 +50,36 @@ class Author:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.monkeypatch = folder, monkeypatch
-        self.helper(1)
-        for name in ("sites.txt", "limit.txt", "data.py"):
-            (folder / name).write_text("1")
-
-    def helper(self, step: int) -> None:
-        self.write("helping.py", f"STEP = {step}\n")
+        self.write("helping.py", "STEP = 1\n")
+        self.write("sites.txt", "1")
 
     def write(self, name: str, text: str) -> Path:
-        """A file that has been there for a while, and stays as it is where it has that text."""
         path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
-            os.utime(path, (LONG_AGO, LONG_AGO))
+            written_s = 1_700_000_000 + len(text)  # what Python has compiled goes by size and time
+            os.utime(path, (written_s, written_s))
         return path
 
     def tool(self, body: str = "", instrument: str = "pass", notes: str = "None", **options: object) -> Tool:
         path = self.write("counting.py", TOOL.format(body=body, instrument=instrument, notes=notes))
-        for name in ("helping", "late"):
-            self.monkeypatch.delitem(sys.modules, name, raising=False)
-        sys.dont_write_bytecode = True
+        return self.load(path, **options)
+
+    def load(self, path: Path, **options: object) -> Tool:
+        self.monkeypatch.delitem(sys.modules, "helping", raising=False)
+        self.monkeypatch.setattr(edit_key, "_STARTED_NS", time.time_ns())
         return load_tool(str(path), options)
 
 
 @contextmanager
 def authoring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Author]:
-    """With a cache of its own; no test's module counts as the tool's, nor does a thread that compiles programs for
-    other tests: what a thread of somebody else's starts is heard."""
-    for thread in threading.enumerate():
-        if thread.name == COMPILING:
-            thread.join()
+    """With a cache of its own."""
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     folder = tmp_path / "tools"
     folder.mkdir()
-    monkeypatch.setattr(origin, "_is_installed", lambda path: not path.startswith(str(folder)))
     monkeypatch.chdir(folder)
     yield Author(folder, monkeypatch)
     sys.modules.pop("helping", None)

@@ -1,4 +1,4 @@
-"""What a tool said before: recalled only where it would say the same, and with the same reports."""
+"""What a tool recorded before: taken from the cache while everything is the same that it declares to depend on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from recalling import Author, authoring, cached_edits, made_by
 
+from luthier_py.base.errors import ToolError
 from luthier_py.host.worker.instrument import patching
 from luthier_py.host.worker.instrument.patching import Copy
-from luthier_py.rewrite.tool import LaunchResult, Tool, load_tool
-from luthier_py.rewrite.tool.origin import origin_of
+from luthier_py.rewrite.tool import LaunchResult, Tool, load_tool, tools
+from luthier_py.rewrite.tool import edit_key as module
+from luthier_py.rewrite.tool.edit_key import edit_key
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ Change = Callable[[Author], Tool]
 
 
 def another_helper(author: Author) -> Tool:
-    author.helper(2)
+    author.write("helping.py", "STEP = 2 \n")
     return author.tool()
 
 
@@ -54,37 +56,7 @@ def another_environment(author: Author) -> Tool:
     return author.tool()
 
 
-def another_state(author: Author) -> Tool:
-    tool = author.tool()
-    tool.reported = 1  # type: ignore[attr-defined]
-    return tool
-
-
-def another_global(author: Author) -> Tool:
-    tool = author.tool()
-    tool.instrument.__globals__["FACTOR"] = 5  # type: ignore[attr-defined]
-    return tool
-
-
-def another_closure(author: Author) -> Tool:
-    tool = author.tool()
-    tool.bump = tool.instrument.__globals__["outer"](3)  # type: ignore[attr-defined]
-    return tool
-
-
-def read_at_import(used: str) -> Change:
-    """What a tool's module has read when it was imported, kept in ``used``."""
-
-    def change(author: Author) -> Tool:
-        author.tool(body=used)  # its module is new, or the next is not
-        (author.folder / "limit.txt").write_text("2")
-        return author.tool(body=used)
-
-    return change
-
-
 CHANGES: dict[str, Change] = {
-    "hidden global": read_at_import(""),
     "given": lambda author: author.tool(every=1),
     "whether there is output": lambda author: author.tool(LUTHIER_OUTPUT="results.csv"),
     "source": lambda author: author.tool(instrument="assert m.kernels"),
@@ -92,9 +64,6 @@ CHANGES: dict[str, Change] = {
     "option": lambda author: author.tool(every=2),
     "common option": lambda author: author.tool(INSTR_BEGIN=1),
     "environment": another_environment,
-    "state": another_state,
-    "global": another_global,
-    "closure": another_closure,
 }
 
 
@@ -105,18 +74,81 @@ def test_what_changed_is_asked_for_again(author: Author, change: Change) -> None
     assert cached_edits(made_by(change(author)))
 
 
-def test_closures_are_told_apart(author: Author) -> None:
-    keys = set()
-    for amount in (3, 4):
-        tool = author.tool()
-        tool.bump = tool.instrument.__globals__["outer"](amount)  # type: ignore[attr-defined]
-        found = origin_of(tool)
-        assert found is not None
-        keys.add(found.key)
-    assert len(keys) == 2
+def test_where_output_goes_changes_nothing(author: Author) -> None:
+    made_by(author.tool(LUTHIER_OUTPUT="first.csv"))
+    assert cached_edits(made_by(author.tool(LUTHIER_OUTPUT="second.csv")))
 
 
-def test_files_that_are_declared(author: Author, tmp_path: Path) -> None:
+@pytest.mark.parametrize("body", ("cacheable = False", "del cacheable"))
+def test_a_tool_that_does_not_say_so_is_asked_each_time(author: Author, body: str) -> None:
+    first, second = made_by(author.tool(body)), made_by(author.tool(body))
+    assert not cached_edits(second) and second.cached and second.made == first.made
+
+
+def test_a_derived_tool_says_so_for_itself() -> None:
+    """It may depend on more."""
+    derived = type("Derived", (type(load_tool("instr_count")),), {})
+    assert load_tool("instr_count").cacheable and not derived.cacheable
+
+
+def test_a_source_that_is_not_declared_does_not_count(author: Author) -> None:
+    made_by(author.tool("sources = ()"))
+    author.write("helping.py", "STEP = 2 \n")
+    assert cached_edits(made_by(author.tool("sources = ()")))
+
+
+@pytest.mark.parametrize("changed", ("tables/sites.txt", "tables/deep/more.txt", "limits.txt"))
+def test_files_and_folders_among_the_sources(author: Author, tmp_path: Path, changed: str) -> None:
+    """Their paths count from the class's file."""
+    for name in ("tables/sites.txt", "tables/deep/more.txt", "limits.txt"):
+        author.write(name, "1")
+    author.monkeypatch.chdir(tmp_path)
+    body = "sources = 'tables', 'limits.txt'"
+    assert not cached_edits(made_by(author.tool(body))) and cached_edits(made_by(author.tool(body)))
+    author.write(changed, "22")
+    assert not cached_edits(made_by(author.tool(body))) and cached_edits(made_by(author.tool(body)))
+
+
+def test_a_source_that_is_not_there(author: Author) -> None:
+    with pytest.raises(ToolError, match=r"nowhere\.txt: it is one of a tool's `sources`, and is not there"):
+        made_by(author.tool("sources = 'nowhere.txt',"))
+
+
+def test_a_package_counts_whole(author: Author) -> None:
+    code = "from luthier_py import Tool\nfrom .steps import STEP\nclass Steps(Tool):\n    cacheable = True\n" \
+           "    def instrument(self, m):\n        assert STEP and m.kernels\n"
+    author.write("mine/__init__.py", code)
+
+    def made(step: int) -> Copy:
+        author.write("mine/steps.py", f"STEP = {step}\n")
+        return made_by(author.load(author.folder / "mine"))
+
+    assert [cached_edits(made(step)) for step in (1, 1, 22, 22)] == [False, True, False, True]
+
+
+def test_bases_count_with_what_they_declare(author: Author) -> None:
+    author.write("limits.txt", "1")
+    author.write("helping.py", "from luthier_py import Tool\nclass Base(Tool):\n    sources = 'limits.txt',\n")
+    derived = author.write("derived.py", "import helping\nclass Derived(helping.Base):\n    cacheable = True\n"
+                                         "    def instrument(self, m): pass\n")
+    keys = {edit_key(author.load(derived))}
+    author.write("limits.txt", "22")
+    keys.add(edit_key(author.load(derived)))
+    author.write("helping.py", (author.folder / "helping.py").read_text() + "STEP = 2\n")
+    keys.add(edit_key(author.load(derived)))
+    assert len(keys) == 3 and None not in keys
+
+
+def test_a_source_that_changed_since_the_process_began(author: Author) -> None:
+    tool = author.tool()
+    assert edit_key(tool) is not None
+    path = author.write("helping.py", "STEP = 22\n")
+    author.monkeypatch.setattr(module, "_STARTED_NS", path.stat().st_ctime_ns)
+    assert edit_key(tool) is None and not cached_edits(made_by(tool))
+    assert not cached_edits(made_by(author.tool()))
+
+
+def test_files_that_are_read(author: Author, tmp_path: Path) -> None:
     reading = {"instrument": "self.every * int(self.reads('sites.txt').read_text())"}
     assert not cached_edits(made_by(author.tool(**reading))) and cached_edits(made_by(author.tool(**reading)))
     (author.folder / "sites.txt").write_text("2")
@@ -128,12 +160,12 @@ def test_files_that_are_declared(author: Author, tmp_path: Path) -> None:
     assert not cached_edits(made_by(author.tool(**reading)))
 
 
-def test_a_declared_file_that_changes_meanwhile(author: Author) -> None:
+def test_a_file_that_changes_while_it_is_read(author: Author) -> None:
     reading = {"instrument": "path = self.reads('sites.txt'); path.read_text(); path.write_text('2')"}
     assert not cached_edits(made_by(author.tool(**reading))) and not cached_edits(made_by(author.tool(**reading)))
 
 
-def test_folders_that_are_declared(author: Author) -> None:
+def test_folders_that_are_read(author: Author) -> None:
     folder = author.folder / "sites"
     folder.mkdir()
     reading = {"instrument": "assert len(list(self.reads('sites').iterdir())) < 2"}
@@ -142,31 +174,6 @@ def test_folders_that_are_declared(author: Author) -> None:
     assert not cached_edits(made_by(author.tool(**reading))) and cached_edits(made_by(author.tool(**reading)))
     (folder / "one").write_text("2")
     assert not cached_edits(made_by(author.tool(**reading)))
-
-
-KEPT = {
-    "attribute of a function": "marked.limit = {}",
-    "closure": "kept = limiting({})",
-    "lanes of a hook": "kept = hook(lanes=('one', 'active')[{} == 1])(marked)",
-    "base": "class Kept((Tool, Variable)[{} == 1]): pass",
-    "default": "def first(self, limit={}): return limit",
-    "cached": "kept = __import__('functools').cache(limiting({}).first)",
-}
-
-
-@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
-def test_what_functions_hold_counts(author: Author, kept: str) -> None:
-    origins = [origin_of(author.tool(body=kept.format(f"int('{limit}')"))) for limit in (1, 2, 2)]
-    keys = [found.key for found in origins if found is not None]
-    assert len(keys) == 3 and keys[0] != keys[1] == keys[2]
-
-
-def test_a_source_that_changed_since_it_was_imported(author: Author) -> None:
-    early, late = author.tool(), author.tool()
-    assert origin_of(early) is not None
-    author.helper(2)
-    assert cached_edits(made_by(late)) is False and not cached_edits(made_by(author.tool()))
-    assert origin_of(author.tool(body="open(helping.__file__, 'a').write('#')")) is None
 
 
 def test_names_that_are_no_text(author: Author) -> None:
@@ -180,32 +187,23 @@ def test_modules_in_an_archive(author: Author) -> None:
     with zipfile.ZipFile(author.folder / "lib.zip", "w") as archive:
         archive.writestr("zipped.py", "STEP = 1\n")
     author.monkeypatch.setattr(sys, "path", [str(author.folder / "lib.zip"), *sys.path])
-    tool = author.tool(body="import zipped")
+    tool = author.tool("import zipped; sources = zipped,")
     sys.modules.pop("zipped")
-    assert origin_of(author.tool(body="import zipped")) is None and origin_of(tool) is None
-
-
-def test_a_module_that_is_imported_late(author: Author) -> None:
-    author.write("late.py", "STEP = 1\n")
-    importing = {"instrument": "import late"}
-    assert not cached_edits(made_by(author.tool(**importing))) and cached_edits(made_by(author.tool(**importing)))
-    author.write("late.py", "STEP = 22\n")
-    assert not cached_edits(made_by(author.tool(**importing))) and cached_edits(made_by(author.tool(**importing)))
-
-
-@pytest.mark.parametrize("value", ("open(__file__)", "__import__('threading').Lock()", "(n for n in ())"))
-def test_state_without_a_key(author: Author, value: str) -> None:
-    tool = author.tool(body=f"kept = {value}")
-    assert origin_of(tool) is None and not cached_edits(made_by(tool))
+    assert edit_key(tool) is None
 
 
 def test_a_tool_without_a_file() -> None:
     script = (
-        "from luthier_py import Tool\nfrom luthier_py.rewrite.tool.origin import origin_of\n"
-        "class Mine(Tool):\n    pass\nprint(origin_of(Mine()))"
+        "from luthier_py import Tool\nfrom luthier_py.rewrite.tool.edit_key import edit_key\n"
+        "class Mine(Tool):\n    cacheable = True\nprint(edit_key(Mine()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "None\n"
+
+
+@pytest.mark.parametrize("notes", ("m.facts", "lambda: 0"))
+def test_notes_that_cannot_be_kept(author: Author, notes: str) -> None:
+    assert not any(cached_edits(made_by(author.tool(notes=notes))) for _ in range(2))
 
 
 def test_notes_that_name_the_program(author: Author) -> None:
@@ -218,6 +216,11 @@ def test_notes_that_name_the_program(author: Author) -> None:
     assert cached_edits(copy) and copy.notes() is copy.notes()
     assert function in program.functions and block in function.blocks and program.block_of(instr) == block
     assert instr.pc == block.instrs[1].pc and total is tool.variables[0] and itself is tool
+
+
+def test_every_tool_of_this_package_says_so() -> None:
+    assert not [name for name, tool in tools().items() if tool.__module__.startswith("luthier_py.") and
+                not tool.cacheable]
 
 
 @pytest.mark.parametrize("name", ("instr_count", "opcode_histogram", "lds_bank_conflicts"))
@@ -238,11 +241,7 @@ def test_another_installation(author: Author) -> None:
     assert not cached_edits(made_by(author.tool()))
 
 
-CPP = 'hooks = __import__("luthier_py").Hooks.from_hip("own.hip")'
-USES = "for kernel in m.kernels: m.at_exit(kernel, {}.flush)"
-
-
-def test_hooks_in_cpp_are_recalled_while_their_sources_are_the_same(
+def test_hooks_in_cpp(
     author: Author, require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LUTHIER_CLANG", require_tool("clang++-22"))
@@ -254,14 +253,14 @@ LUTHIER_HOOK(one) void flush() { luthier::atomic_add(&flushed, STEP); }
     author.write("own.hip", source)
     author.write("own.h", "#define STEP 1\n")
 
-    def made(body: str, instrument: str) -> Copy:
-        return made_by(author.tool(body, instrument))
+    def made() -> Copy:
+        return made_by(author.tool(
+            "hooks = __import__('luthier_py').Hooks.from_hip('own.hip'); sources = 'own.hip', 'own.h'",
+            "for kernel in m.kernels: m.at_exit(kernel, self.hooks.flush)"))
 
-    first, second = (made(CPP, USES.format("self.hooks")) for _ in range(2))
+    first, second = made(), made()
     assert not cached_edits(first) and cached_edits(second) and first.made == second.made
     assert [variable.name for variable in second.variables] == ["Counting.total", "own.flushed"]
-    author.write("own.h", "#define STEP 2\n")
-    third = made(CPP, USES.format("self.hooks"))
+    author.write("own.h", "#define STEP 22\n")
+    third = made()
     assert not cached_edits(third) and third.made != first.made
-    late = CPP + "; " + USES.format("hooks").replace("for kernel in m.kernels: ", "kernel = m.kernels[0]; ")
-    assert not any(cached_edits(made("", late)) for _ in range(2))

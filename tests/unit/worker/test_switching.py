@@ -73,10 +73,10 @@ def test_who_does_not_listen_is_left_alone() -> None:
 
 
 def test_what_another_thread_has_started_is_told() -> None:
-    audit_purity = ("import os, signal, time; signal.signal(10, lambda *_: (os.write(1, b'told\\n'), os._exit(0))); "
-                 "print('ready', flush=True); time.sleep(600)")
+    waiting = ("import os, signal, time; signal.signal(10, lambda *_: (os.write(1, b'told\\n'), os._exit(0))); "
+               "print('ready', flush=True); time.sleep(600)")
     starting = ("import subprocess, sys, threading; "
-                f"threading.Thread(target=subprocess.run, args=([sys.executable, '-c', {audit_purity!r}],)).start()")
+                f"threading.Thread(target=subprocess.run, args=([sys.executable, '-c', {waiting!r}],)).start()")
     with subprocess.Popen([sys.executable, "-c", starting], text=True, stdout=subprocess.PIPE,
                           env={**os.environ, "LUTHIER_SIGNAL": "10"}) as parent:
         assert parent.stdout is not None and parent.stdout.readline() == "ready\n"

@@ -1,26 +1,24 @@
-"""What a tool said of a program before, found again without that program and without asking the tool.
+"""What a tool recorded for a program before, found again without that program and without asking the tool.
 
-In: what is to be instrumented, and where the tool comes from (rewrite/tool/origin.py). Out: Recalled, or None.
-Invariant: what is recalled is what the tool would say now: nothing is remembered of a tool that, while it was asked,
-changed itself, printed something or read files that it does not declare, or whose notes cannot be kept; nothing is
-recalled where one of its files differs.
+In: a key of what is to be instrumented and of what the tool declares that its edits depend on
+(rewrite/tool/edit_key.py). Out: CachedEdits, or None. Invariant: nothing is kept whose variables the tool alone can
+make, or whose notes cannot be pickled; nothing is found where a file differs that the tool named by `reads`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from luthier_py.base.storage import Shelf, cache_key
+from luthier_py.base.storage import Shelf, digest
 from luthier_py.host.worker.instrument.notes import Unkept, pack_notes, unpack_notes
 from luthier_py.program.ir import Program
 from luthier_py.rewrite.tool import LAUNCH_NUMBER, Allocations, Channel, LaunchParameter, LaunchVariable, Tool, Variable
 from luthier_py.rewrite.tool.hooks.printing import PRINTED
 from luthier_py.rewrite.tool.hooks.types import NUMBERS, Scalar
-from luthier_py.rewrite.tool.origin import Origin
 
 SHELF = Shelf("cached_edits", 64 << 20)
 _TYPES = {str(type): type for type in NUMBERS}
@@ -56,15 +54,14 @@ def _variable(name: str, type: str, length: int | None, initial: str) -> Variabl
     return made
 
 
-def find_cached_edits(subject: tuple[str, ...], origin: Origin, tool: Tool,
-                      program: Callable[[], Program]) -> CachedEdits | None:
-    """``program`` is lifted when notes name it, and somebody asks for them."""
-    kept = SHELF.read(cache_key(*subject, origin.key))
+def find_cached_edits(key: str, tool: Tool, program: Callable[[], Program]) -> CachedEdits | None:
+    """``program`` is lifted when notes name it, and a report asks for them."""
+    kept = SHELF.read(key)
     if kept is None:
         return None
     head, _, notes = kept.partition(b"\n")
     facts = json.loads(head)
-    if not origin.agrees(facts["files"]):
+    if not _agree(tool.declared_files, facts["files"]):
         return None
     declared = _map_variables(tool)
     variables = {
@@ -78,7 +75,13 @@ def find_cached_edits(subject: tuple[str, ...], origin: Origin, tool: Tool,
     return None
 
 
-def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Program, known: CachedEdits) -> None:
+def _agree(named: Mapping[str, str], kept: Mapping[str, str]) -> bool:
+    """Whether the files that the tool had ``kept`` are as they were, and it has ``named`` no other one by now."""
+    return named.keys() <= kept.keys() and all((named.get(path) or digest(path)) == known
+                                               for path, known in kept.items())
+
+
+def remember(key: str, tool: Tool, program: Program, known: CachedEdits) -> None:
     """Kept where it can be."""
     variables = {variable.name: variable for variable in known.variables}
     declared = _map_variables(tool)
@@ -94,8 +97,8 @@ def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Prog
     except Unkept:
         return
     facts = {
-        "files": dict(origin.files), "copy": known.copy,
+        "files": dict(tool.declared_files), "copy": known.copy,
         "variables": [(v.name, str(v.type), v.length, (v.initial or b"").hex()) for v in known.variables],
         "program_variables": [astuple(variable) for variable in known.program_variables],
     }  # fmt: skip
-    SHELF.write(cache_key(*subject, origin.key), json.dumps(facts).encode() + b"\n" + notes)
+    SHELF.write(key, json.dumps(facts).encode() + b"\n" + notes)

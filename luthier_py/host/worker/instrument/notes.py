@@ -17,9 +17,9 @@ from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis import Facts
 from luthier_py.program.ir import Block, Function, Instr, Program
 from luthier_py.rewrite.tool import Tool, Variable, WaveVariable
-from luthier_py.rewrite.tool.state import REFUSALS
 
 _PROTOCOL = 5
+_REFUSALS = (TypeError, ValueError, AttributeError, LookupError, RuntimeError, pickle.PickleError)  # to be pickled
 
 
 class Unkept(Exception):
@@ -35,7 +35,7 @@ def pack_notes(notes: Any, program: Program, tool: Tool, variables: Mapping[str,
         packer.dump(notes)
         plain = bytes([packer.names_program]) + out.getvalue()
         unpack_notes(plain, lambda: program, tool, variables)()  # what cannot be had again is of no use
-    except REFUSALS as error:
+    except _REFUSALS as error:
         raise Unkept(str(error)) from error
     return plain
 
@@ -54,7 +54,7 @@ def unpack_notes(
     if not data[0]:
         try:
             notes()
-        except REFUSALS as error:
+        except _REFUSALS as error:
             raise Unkept(str(error)) from error
     return notes
 

@@ -3,7 +3,7 @@
 In: a code object, a tool, the kernel that is to be launched. Out: a Copy, which has no parts that only reports need.
 Invariant: a copy from the user's cache is the one that would be made now: its key has the code object, this very
 installation, and all edits with the compiled identity of their hooks. The tool is not asked for its edits, nor the code
-read, where what the tool depends on is as it was when it said them (host/worker/instrument/edit_cache.py).
+read, where what the tool declares to depend on is as it was when it recorded them (host/worker/instrument/edit_cache.py).
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from luthier_py.base.storage import Shelf, cache_key, sources
 from luthier_py.binary.link import Binding
 from luthier_py.binary.loader import CodeObject, SegmentFlag, SymbolType, load
 from luthier_py.host.worker.instrument.edit_cache import CachedEdits, ProgramVariable, find_cached_edits, remember
-from luthier_py.host.worker.instrument.purity_audit import audit_side_effects
 from luthier_py.program.ir import Program, lift
 from luthier_py.rewrite.inject.model import ClonedKernel, Resources
 from luthier_py.rewrite.jit import fingerprint
-from luthier_py.rewrite.pipeline import Instrumented, Planned, carry_out, plan, suspend_garbage_collection
+from luthier_py.rewrite.pipeline import Instrumented, Planned, carry_out, plan
 from luthier_py.rewrite.tool import Refusal, Tool, Variable
-from luthier_py.rewrite.tool.origin import digest_imports, origin_of
+from luthier_py.rewrite.tool.edit_key import edit_key
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
@@ -66,20 +65,17 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     """``whole``: with all of the code object in it. Raises LuthierError when nothing could be made."""
     start = time.perf_counter()
     subject = (installation(), _digest(code), kernel, str(whole))
-    origin = origin_of(tool)
     program = partial(_lift_kernel, code, kernel)
-    known = None if origin is None else find_cached_edits(subject, origin, tool, program)
+    key = edit_key(tool)
+    known = None if key is None else find_cached_edits(cache_key(*subject, key), tool, program)
     if known is not None and (made := _read_cached(known.copy)) is not None:
         seconds = {"cache": time.perf_counter() - start}
         return Copy(made, known.variables, known.program_variables, seconds, True, known.notes, program)
-    with (suspend_garbage_collection(), audit_side_effects() as audited,
-          digest_imports()):  # what garbage of others does at its end is not the tool's
-        planned = plan(code, tool, "code object", [kernel])
-    copy, key = _by_edits(planned, kernel, whole, subject, program)
-    after = origin_of(tool, origin) if origin is not None and audited.nothing_but(tool.declared_files) else None
-    if origin is not None and after is not None and after.key == origin.key:
-        kept = CachedEdits(key, copy.variables, copy.program_variables, copy.notes)
-        remember(subject, after, tool, planned.program, kept)
+    planned = plan(code, tool, "code object", [kernel])
+    copy, made_as = _by_edits(planned, kernel, whole, subject, program)
+    if key is not None:
+        kept = CachedEdits(made_as, copy.variables, copy.program_variables, copy.notes)
+        remember(cache_key(*subject, key), tool, planned.program, kept)
     return copy
 
 

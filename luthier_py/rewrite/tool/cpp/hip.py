@@ -7,7 +7,6 @@ when something of it is asked for, for each processor once; what was made of the
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -30,8 +29,6 @@ from luthier_py.rewrite.tool.variables import Variable
 
 SHELF = Shelf("hip", 64 << 20)
 INCLUDE = Path(__file__).parents[1] / "include"
-MADE_EVENT = "luthier.hooks"
-"""What Python's audit hooks are told when Hooks are made."""
 _INSTANCE = "__luthier_instance_"
 _FOLDING = {"fold": True, "no_fold": False}
 _IN_MODE = "application_mode"
@@ -63,17 +60,6 @@ class HipSource:
             raise
         except LuthierError as error:
             raise Uncompiled(f"{self.name}: clang does not compile it for {processor}:\n{error.message}") from error
-
-    def inputs(self) -> str:
-        """All that it is compiled from, digested; raises HookError where it cannot be read."""
-        processor, wave_size = self.processor()
-        compiler = self.search.compiler(processor, version())
-        with create_working_folder("hip") as folder:
-            seen = self._compute_inputs_key(compiler, [*self._command(processor, wave_size), str(self._source(folder))],
-                                            folder)
-        if not seen:
-            raise HookError(f"{self.name}: clang cannot preprocess it")
-        return cache_key(seen, repr(self.options))
 
     def declares_depths(self) -> bool:
         """Whether it does itself: what it includes is not read."""
@@ -137,10 +123,6 @@ class BitcodeFile:
         """The file's content, for every processor and wave size."""
         return self.data
 
-    def inputs(self) -> str:
-        """The file's content, digested."""
-        return cache_key(self.data)
-
     def processor(self) -> tuple[str, int]:
         """An empty name, and waves of 64: the types in it are the same for all processors."""
         return "", 64
@@ -158,7 +140,6 @@ class Hooks:
     """
 
     def __init__(self, source: HipSource | BitcodeFile) -> None:
-        sys.audit(MADE_EVENT)
         self._source = source
         self._found: dict[str, Hook | Device | Variable] = {}
         self._units: dict[tuple[str, int, tuple[str, ...]], Unit] = {}
@@ -202,10 +183,6 @@ class Hooks:
     def ir(self, processor: str, wave_size: int) -> DeviceIr:
         """Of the whole unit."""
         return self._unit(processor, wave_size).ir
-
-    def identity(self) -> str:
-        """What is compiled, digested."""
-        return self._source.inputs()
 
     @property
     def may_go_too_deep(self) -> bool:

@@ -19,10 +19,6 @@ class DeviceCode(Protocol):
     def ir(self, processor: str, wave_size: int) -> DeviceIr:
         """LLVM's text of the whole unit, taken apart."""
 
-    def identity(self) -> str:
-        """What its functions depend on, digested."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sender:
     """The function by which a source sends records of one type; room jit writes its code. ``offsets``: of the fields
