@@ -45,6 +45,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/installed
 	$(BIN)/luthier demo
 
+# What lift and each pass of injection hand on is verified.
+check test nightly coverage fuzz: export LUTHIER_VERIFY := 1
+
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --randomly-seed=$(SEED)
 # Nothing waits here, and each process more collects all of it once more.
 check: JOBS := 2

@@ -65,9 +65,9 @@ def test_pass(file: Path) -> None:
     processor, name = head.splitlines()[0].split()
     isa = instruction_set(target(processor))
     first, *others = (parse_clone(isa, text) for text in clones)
-    verify(first)
+    verify(first, "parse")
     made = PASSES[name](isa, first, *others)
-    verify(made)
+    verify(made, name)
     wanted = parse_clone(isa, expected)
     assert format_clone(isa, made) == format_clone(isa, wanted) == expected
 

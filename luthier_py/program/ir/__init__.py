@@ -16,9 +16,10 @@ from luthier_py.program.ir.model import (
     instr_at,
 )
 from luthier_py.program.ir.text import Annotator, format_function, format_program
-from luthier_py.program.ir.verify import verify
+from luthier_py.program.ir.verify import is_verifying, verify
 
 __all__ = [
     "Annotator", "Block", "CallSite", "Ending", "Extents", "Function", "Instr", "Instrs", "Kernel", "PcBuilder",
-    "Program", "by_address", "find_extents", "format_function", "format_program", "instr_at", "lift", "verify",
+    "Program", "by_address", "find_extents", "format_function", "format_program", "instr_at",
+    "is_verifying", "lift", "verify",
 ]

@@ -38,6 +38,7 @@ from luthier_py.program.ir.model import (
     instr_at,
 )
 from luthier_py.program.ir.touched import EVERYTHING, collect_touched_scalars, with_callees
+from luthier_py.program.ir.verify import is_verifying, verify
 
 SWEPT_TOGETHER = 1 << 22  # bytes
 OVERLAP_LIMIT = 16   # times that code may belong to several functions, on average
@@ -80,7 +81,10 @@ def lift(obj: CodeObject, kernels: Iterable[str] | None = None) -> Program:
         if not todo:
             _settle(found)
             todo = _find_indirect_callees(found)
-    return _program(found, records)
+    program = _program(found, records)
+    if is_verifying():
+        verify(program)
+    return program
 
 
 def _callees(found: _Discovery, callers: Mapping[int, InstructionSet]) -> dict[int, InstructionSet]:

@@ -1,21 +1,37 @@
-"""Is a Program what its model says? For tests, and between passes while something is being looked for.
+"""Is a Program what its model says? Asked behind `lift` where LUTHIER_VERIFY=1, as tests run: a fault is ours.
 
-In: a Program. Out: nothing, or CheckFailed that says what is broken and where. Invariant: it re-derives each
-claim from bytes and instructions, and shares nothing with discovery.
+In: a Program. Out: nothing, or AssertionError with function, place and fault. Each claim is derived again from bytes
+and instructions, and nothing is shared with discovery:
+
+* functions ascend; a kernel's body is one of them and begins at its entry; an entry of a function is a block.
+* blocks ascend, and are all of their function's code, without gaps inside of one; control leaves one at its end only;
+  their bytes are those of the file.
+* successors are blocks, and fit the ending: both ways of a conditional branch, a branch's target, the next block where
+  control falls through, none behind the end of a wave.
+* a call is in its function, reaches functions of the program, or some that are not known; a direct one reaches one,
+  where its displacement leads.
 """
 
 from __future__ import annotations
 
-from luthier_py.base.errors import CheckFailed, Location
+import os
+
+from luthier_py.base.errors import Location
 from luthier_py.isa import OpFlag
 from luthier_py.program.ir.model import Block, CallSite, Ending, Function, Program
 
+VERIFY = "LUTHIER_VERIFY"
 STAYS = (Ending.FALLTHROUGH, Ending.BRANCH, Ending.CONDITIONAL)  # endings with successors
 
 
+def is_verifying() -> bool:
+    """Whether what stages hand on is to be verified, here and behind each pass of injection."""
+    return os.environ.get(VERIFY) == "1"
+
+
 def verify(program: Program) -> None:
-    """Raises CheckFailed at the first claim that does not hold."""
-    _check_ascending(program, [function.address for function in program.functions], "functions")
+    """Raises AssertionError at the first claim that does not hold."""
+    _require_ascending([function.address for function in program.functions], f"functions of {program.obj.name}")
     for kernel in program.kernels:
         _require(kernel.function in program.functions, "kernel body is not among the functions", kernel.function, None)
         _require(kernel.record.entry == kernel.function.address, "kernel entry", kernel.function, None)
@@ -25,23 +41,21 @@ def verify(program: Program) -> None:
 
 def _require(claim: bool, what: str, function: Function, pc: int | None) -> None:
     if not claim:
-        raise CheckFailed(f"the IR is inconsistent: {what}", Location(function.name, pc))
+        raise AssertionError(f"the IR is inconsistent: {what}: {Location(function.name, pc)}")
 
 
-def _check_ascending(program: Program, addresses: list[int], what: str) -> None:
+def _require_ascending(addresses: list[int], what: str) -> None:
     if any(a >= b for a, b in zip(addresses, addresses[1:], strict=False)):
-        raise CheckFailed(f"the IR of {program.obj.name} is inconsistent: {what} do not ascend")
+        raise AssertionError(f"the IR is inconsistent: {what} do not ascend")
 
 
 def _check_function(program: Program, function: Function) -> None:
     starts = {block.address for block in function.blocks}
     _require(bool(function.blocks) or function.incomplete is not None, "no blocks", function, function.address)
     _require(not starts or set(function.entries) <= starts, "an entry is not a block", function, function.address)
-    _check_ascending(program, [block.address for block in function.blocks], f"blocks of {function.name}")
-    for block, following in zip(function.blocks, function.blocks[1:], strict=False):
-        _require(block.end <= following.address, "blocks overlap", function, following.address)
+    _require_ascending([block.address for block in function.blocks], f"blocks of {function.name}")
+    _check_code(program, function)
     for block in function.blocks:
-        _check_bytes(program, function, block)
         _check_ending(function, block, starts)
     for site in program.calls(function):
         _check_call(program, function, site)
@@ -50,17 +64,23 @@ def _check_function(program: Program, function: Function) -> None:
             _require(program.function_of(instr) is function, "an address builder lies elsewhere", function, instr.pc)
 
 
-def _check_bytes(program: Program, function: Function, block: Block) -> None:
-    pc = block.address
-    for instr in block.instrs:
-        _require(instr.pc == pc, "a gap in a block", function, instr.pc)
-        _require(program.function_of(instr) is function, "an instruction is of two functions", function, instr.pc)
-        _require(program.block_of(instr) is block, "an instruction is in two blocks", function, instr.pc)
-        inner = OpFlag.TERMINATOR in instr.op.flags and instr != block.instrs[-1]
-        _require(not inner, "control leaves a block in its middle", function, instr.pc)
-        pc = instr.end
-    raw = b"".join(instr.raw for instr in block.instrs)
-    _require(raw == program.obj.read(block.address, len(raw)), "bytes differ from the file", function, block.address)
+def _check_code(program: Program, function: Function) -> None:
+    code, at = function.code, 0
+    begins, ends = code.bounds
+    leaves = set(code.find_flagged(OpFlag.TERMINATOR))
+    for block in function.blocks:
+        _require(block.code is code and program.function_of(block.instrs[0]) is function,
+                 "an instruction is of two functions", function, block.address)
+        _require(block.start == at < block.stop and block.address == begins[at],
+                 "an instruction is in two blocks, or in none", function, block.address)
+        _require(begins[at + 1 : block.stop] == ends[at : block.stop - 1], "a gap in a block", function, block.address)
+        _require(leaves.isdisjoint(range(at, block.stop - 1)), "control leaves a block in its middle", function,
+                 block.address)
+        raw = code.raw(at, block.stop)
+        _require(raw == program.obj.read(block.address, len(raw)), "bytes differ from the file", function,
+                 block.address)
+        at = block.stop
+    _require(at == len(code), "an instruction is in no block", function, function.address)
 
 
 def _check_ending(function: Function, block: Block, starts: set[int]) -> None:

@@ -23,7 +23,7 @@ from luthier_py.binary.patch import NewKernel, NewVariable
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.properties.wave_registers import may_see_inserted_code, sees_inserted_code
 from luthier_py.program.analysis import Facts, fields_unlike_plain
-from luthier_py.program.ir import Function, Kernel, Program
+from luthier_py.program.ir import Function, Kernel, Program, is_verifying
 from luthier_py.program.ir.model import instr_at
 from luthier_py.proof.claim import Claim
 from luthier_py.rewrite.inject import resources
@@ -43,6 +43,7 @@ from luthier_py.rewrite.inject.prologue import Prologue, prologues, with_prologu
 from luthier_py.rewrite.inject.relax import relax
 from luthier_py.rewrite.inject.resources import Component, Orders
 from luthier_py.rewrite.inject.sites import Sites, last_of_all
+from luthier_py.rewrite.inject.verify import verify
 from luthier_py.rewrite.inject.wait_states import insert_wait_states
 from luthier_py.rewrite.jit import Payload, PayloadKey, payload_key
 from luthier_py.rewrite.tool import Edits, Entry, Hook, Insertion, Place, Refusal, Turn, WaveVariable
@@ -61,8 +62,10 @@ def inject(
     seen: Seen = lambda name, clone: clone, part: Begins = lambda name: None,
 ) -> Patched:
     """Raises LuthierError, and then nothing has happened; with ``keep_going`` the component of kernels that caused it
-    is refused instead. ``seen`` gets every clone after each pass, and gives it back: to verify or to print it. ``part``
-    is told of place, inline_calls, wait_states, relax and layout as they begin, of each component."""
+    is refused instead. ``seen`` gets every clone after each pass, and gives it back: to print it. ``part`` is told of
+    place, inline_calls, wait_states, relax and layout as they begin, of each component."""
+    if is_verifying():
+        seen = _verify_before(seen)
     edited: dict[Function, list[Insertion]] = defaultdict(list)
     for insertion in edits.insertions:
         edited[program.function_of(insertion.instr)].append(insertion)
@@ -109,6 +112,14 @@ def inject(
         refused=tuple(refused),
         calls={name: calls for part in parts for name, calls in part.calls.items()},
     )
+
+
+def _verify_before(seen: Seen) -> Seen:
+    def verify_and_hand_on(name: str, clone: Clone) -> Clone:
+        verify(clone, name)
+        return seen(name, clone)
+
+    return verify_and_hand_on
 
 
 def _one_by_one(calls: Mapping[str, list[Insertion]], made: Callable[[list[Insertion]], object]) -> str:

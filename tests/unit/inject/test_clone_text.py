@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.base.errors import Invalid
+from luthier_py.base.errors import Invalid, LuthierError
 from luthier_py.binary.loader.origins import BACK
 from luthier_py.isa import instruction_set, target
+from luthier_py.rewrite.inject import apply
 from luthier_py.rewrite.inject.apply import inject
 from luthier_py.rewrite.inject.items import Cause, Edit, Label, Run, Slice
 from luthier_py.rewrite.inject.layout import lay_out
 from luthier_py.rewrite.inject.text import format_clone, parse_clone
 from luthier_py.rewrite.inject.verify import verify
 from luthier_py.rewrite.jit import compile_hooks
-from luthier_py.rewrite.pipeline import plan
+from luthier_py.rewrite.pipeline import instrument, plan
 from luthier_py.rewrite.tool import Place, load_tool
 from luthier_py.samples import sample
 
@@ -36,10 +37,10 @@ def test_every_pass_keeps_what_a_clone_promises(name, tool):
     isa, edits, done = planned.program.isa, planned.edits, []
 
     def seen(which, clone):
-        verify(clone)
+        verify(clone, which)
         text = format_clone(isa, clone)
         again = parse_clone(isa, text)
-        verify(again)
+        verify(again, which)
         assert format_clone(isa, again) == text
         done.append(which)
         if which == PASSES[-1]:
@@ -87,19 +88,39 @@ def changed(clone, item, **to):
 
 def test_what_a_clone_must_not_be():
     clone = parse_clone(ISA, TEXT)
-    verify(clone)
+    verify(clone, "parse")
     head, first, getpc, base, low, payload, branch, _, last = clone.items
     assert isinstance(first, Slice) and isinstance(payload, Run) and isinstance(base, Label)
     wrong = {
-        "missing": without(clone, last), "in their order": replace(clone, items=(*clone.items, first)),
-        "twice, or nowhere": without(clone, base), "stands elsewhere": replace(clone, items=(*clone.items[1:], head)),
+        "item 8, the end: an instruction of the application is missing": without(clone, last),
+        "item 7, a slice from 3 to 4: an instruction .* missing": without(clone, branch),
+        "item 1, a slice from 0 to 2: .* in their order, each once": replace(clone, items=(*clone.items, first)),
+        "item 0, s_cbranch_scc1 of 0x1008: .* missing": replace(clone, items=(branch, *clone.items[:6], last)),
+        "item 3, s_add_u32: it names a label that stands nowhere": without(clone, base),
+        "item 3, a label: the label stands twice": replace(clone, items=(*clone.items, base)),
+        "item 8, the end: the label of 0x1000 stands nowhere": without(clone, head),
+        "item 8, the label of 0x1000: .* elsewhere": replace(clone, items=(*clone.items[1:], head)),
         "neither": changed(clone, getpc, edit=None), "is no branch": changed(clone, branch, jump=None),
         "not filled in": changed(clone, low, reference=None), "empty": changed(clone, first, stop=first.start),
-        "no hook's": changed(clone, payload, edit=Edit(Cause.WAIT)),
+        "a run of wait 0 add: .* no hook's": changed(clone, payload, edit=Edit(Cause.WAIT, name="add")),
         "of hooks only": changed(clone, getpc, payload=True),
     }
     for fault, made in wrong.items():
-        with pytest.raises(AssertionError, match=fault):
-            verify(made)
-    with pytest.raises(AssertionError, match="is copied, but moves"):
-        verify(parse_clone(ISA, TEXT.replace("0x1004                   | s_mov_b32 s1, 0", "0x1004 | s_branch 1")))
+        with pytest.raises(AssertionError, match=f"behind relax, clone k.luthier is wrong at .*{fault}"):
+            verify(made, "relax")
+    with pytest.raises(AssertionError, match="0x1004 is copied, but moves"):
+        text = TEXT.replace("0x1004                   | s_mov_b32 s1, 0", "0x1004 | s_branch 1")
+        verify(parse_clone(ISA, text), "clone")
+
+
+@pytest.mark.parametrize("asked", ["1", "0"])
+def test_passes_are_verified_where_that_is_asked_for(asked, monkeypatch):
+    """What relax makes is wrong here: it has lost the last of its instructions."""
+    def lose(isa, clone):
+        return without(clone, clone.items[-1])
+
+    monkeypatch.setenv("LUTHIER_VERIFY", asked)
+    monkeypatch.setattr(apply, "relax", lose)
+    with pytest.raises(AssertionError if asked == "1" else LuthierError) as caught:
+        instrument(sample("reduce").path.read_bytes(), "instr_count")
+    assert ("behind relax, clone reduce.luthier is wrong at item" in str(caught.value)) == (asked == "1")

@@ -109,7 +109,7 @@ def test_branches_do_not_go_where_they_would_hang(name: str, nops: int) -> None:
     between = "\n".join(f"  0x{pc:x} | s_mov_b32 s0, s1" for pc in range(0x1004, 0x1004 + 4 * 0x3F, 4))
     made = parse_clone(isa, f"clone f of 0x1000\n.x1000:\n  0x1000 = s_branch -> .x1100\n{between}\n.x1100:\n"
                             "  0x1100 | s_endpgm\n")
-    verify(made)
+    verify(made, "relax")
     code = lay_out(isa, relax(isa, made), {}).chunk.code
     assert isa.decode(code).operands[0].value == 0x3F + nops
     assert code[-4:] == isa.make("s_endpgm").raw

@@ -36,7 +36,7 @@ def settled(isa, *lines) -> list[str]:
 def order(isa, *lines) -> list[str]:
     """The first word of each line of what stands there in the end."""
     (made,) = insert_wait_states(isa, [clone(isa, *lines)])
-    verify(made)
+    verify(made, "wait_states")
     return [line.split()[0] for line in format_clone(isa, made).splitlines()[1:]]
 
 
