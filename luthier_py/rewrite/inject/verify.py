@@ -50,10 +50,17 @@ def _describe(item: Item | None) -> str:
     return "the end"
 
 
+def _own_code(clone: Clone) -> Iterator[tuple[Item, Columns, int, int]]:
+    """Items that stand for the application's code: which, from where to where."""
+    for item in clone.items:
+        if isinstance(item, Slice):
+            yield item, item.code, item.start, item.stop
+        elif isinstance(item, Single) and item.origin is not None:
+            yield item, item.origin.code, item.origin.at, item.origin.at + 1
+
+
 def _order(clone: Clone) -> Iterator[tuple[Item | None, str]]:
-    own = [(item, item.code, item.start, item.stop) if isinstance(item, Slice) else
-           (item, item.origin.code, item.origin.at, item.origin.at + 1)
-           for item in clone.items if isinstance(item, Slice) or isinstance(item, Single) and item.origin is not None]
+    own = list(_own_code(clone))
     if not own:
         return
     code, at = own[0][1], 0

@@ -3,7 +3,8 @@
 In: a code object, a tool, the kernel that is to be launched. Out: a Copy, which has no parts that only reports need.
 Invariant: a copy from the user's cache is the one that would be made now: its key has the code object, this very
 installation, and all edits with the compiled identity of their hooks. The tool is not asked for its edits, nor the code
-read, where what the tool declares to depend on is as it was when it recorded them (host/worker/instrument/edit_cache.py).
+read, where what the tool declares to depend on is as it was when it recorded them
+(host/worker/instrument/edit_cache.py).
 """
 
 from __future__ import annotations
