@@ -30,7 +30,7 @@ for of, code in {**codes, "copy": load(copied.data)}.items():
                                    read_origins(code.elf))
         for effort in (Effort.FAST, Effort.GENERATE):
             for part in function.parts:
-                print(of, part, effort.name, function.written(part, effort).digest)
+                print(of, part, effort.name, function.translate_part(part, effort).digest)
 """
 
 
