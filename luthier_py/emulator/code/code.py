@@ -67,6 +67,24 @@ class Tally:
             ctypes.memset(place, 0, size)
 
 
+class TextCode:
+    """Mutable: what was translated of one text. ``executed``: on its device."""
+
+    def __init__(self, text: Text, executed: ExecutedInstructions) -> None:
+        self._text, self._executed = text, executed
+        self._codes: dict[Settings, HostedCode] = {}
+
+    def code(self, settings: Settings) -> HostedCode:
+        """The text's code as host functions for ``settings``, one for each of them; nothing is translated yet."""
+        if settings not in self._codes:
+            self._codes[settings] = HostedCode(self._text, settings, self._executed)
+        return self._codes[settings]
+
+    def forget(self) -> None:
+        """The text is gone."""
+        self._codes.clear()
+
+
 class HostedCode:
     """Mutable: the code of one text as host functions, for one wave size and MODE. ``executed``: on its device."""
 

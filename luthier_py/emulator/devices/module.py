@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from luthier_py.base.errors import DeviceError, Invalid, Malformed, Unsupported
 from luthier_py.binary.loader import CodeObject, KernelRecord, RelocationKind, SegmentFlag
-from luthier_py.emulator.code.code import HostedCode
+from luthier_py.emulator.code.code import HostedCode, TextCode
 from luthier_py.emulator.interface.device import Buffer, KernelHandle
 from luthier_py.emulator.launches.ready import LoadedLaunch
 from luthier_py.emulator.memory.device_memory import Allocation, Memory, write_bytes
@@ -31,8 +31,7 @@ class EmulatorModule:
 
     def __init__(self, memory: Memory, code_object: CodeObject, executed: ExecutedInstructions,
                  find: Callable[[bytes], CodeObject | None], base: int | None = None) -> None:
-        self.memory, self._executed, self._find = memory, executed, find
-        self.object = code_object
+        self.memory, self.object = memory, code_object
         loads = [s for s in code_object.segments if s.load]
         if not loads:
             raise Malformed(f"{code_object.name}: nothing to load")
@@ -40,7 +39,7 @@ class EmulatorModule:
         self.base = memory.reserve(size, _PAGE) if base is None else memory.reserve_at(base, size)
         self.end = self.base + size
         self.loaded = True
-        self._codes: dict[Settings, HostedCode] = {}
+        self._text = TextCode(ObjectText(code_object, self.base, find), executed)
         self._ready: dict[tuple[Hashable, ...], LoadedLaunch] = {}
         for segment in loads:
             address = self.base + segment.address
@@ -74,10 +73,7 @@ class EmulatorModule:
 
     def code(self, settings: Settings) -> HostedCode:
         """The module's code as host functions for ``settings``, one for each of them; nothing is translated yet."""
-        if settings not in self._codes:
-            self._codes[settings] = HostedCode(
-                ObjectText(self.object, self.base, self._find), settings, self._executed)
-        return self._codes[settings]
+        return self._text.code(settings)
 
     def holds_code(self, address: int) -> bool:
         """Whether it is one of this module's executable segments."""
@@ -105,7 +101,7 @@ class EmulatorModule:
         self._forget_ready()
         self.memory.free(self.base)
         self.loaded = False
-        self._codes.clear()
+        self._text.forget()
 
     def _check(self) -> None:
         if not self.loaded:

@@ -1,4 +1,4 @@
-"""Kernels that somebody else has loaded, dispatched by packets.
+"""How a device carries out a launch; and kernels that somebody else has loaded, dispatched by packets.
 
 In: device memory, and addresses of kernel dispatch packets. Out: their effects, and a profile of each. Source: HSA
 Platform System Architecture Specification 1.2, 2.9; AMDGPUUsage, "Kernel Dispatch", "Kernel Descriptor". Invariant:
@@ -12,50 +12,63 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
 from luthier_py.binary.loader import KernelDescriptor, KernelRecord
 from luthier_py.binary.loader.descriptor import DESCRIPTOR_BYTES
-from luthier_py.emulator.code.code import HostedCode
-from luthier_py.emulator.launches.dispatch import RunningLaunch
-from luthier_py.emulator.launches.faults import illegal_instruction
-from luthier_py.emulator.launches.ready import Begun, PacketLaunch, threads_for
-from luthier_py.emulator.memory.device_memory import Allocation, Memory, read_bytes, write_bytes
+from luthier_py.emulator.code.code import HostedCode, TextCode
+from luthier_py.emulator.launches.ready import PacketLaunch, ReadyLaunch, threads_for
+from luthier_py.emulator.memory.device_memory import Memory, read_bytes
 from luthier_py.emulator.memory.pool import PagePool
+from luthier_py.emulator.memory.touched import TouchedMemory
 from luthier_py.emulator.native.clocks import CycleClock, ExecutedInstructions
+from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
-from luthier_py.emulator.options.limits import LaunchLimits
+from luthier_py.emulator.options.limits import ExternalWriter, LaunchLimits
 from luthier_py.emulator.options.schedule import RandomTurns
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.text import ImageText, MemoryText
-from luthier_py.emulator.records.layout import Outcome
-from luthier_py.emulator.watching.findings import Reporter, no_report
-from luthier_py.emulator.waves.cycle_account import CycleAccount
-from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, compute_preloaded_range
-from luthier_py.emulator.waves.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
-from luthier_py.emulator.waves.profile import LaunchProfile
+from luthier_py.emulator.records.layout import LAUNCH, Outcome
+from luthier_py.emulator.watching.findings import Finding, Reporter, no_report
+from luthier_py.emulator.waves.launch import LaunchMemory, compute_preloaded_range
+from luthier_py.emulator.waves.packet import DispatchPacket, dispatch_id
 from luthier_py.emulator.waves.shape import Shape, shape_of_packet
 from luthier_py.isa.model.target import Target
 
+if TYPE_CHECKING:
+    from luthier_py.emulator.launches.dispatch import RunningLaunch
+    from luthier_py.emulator.waves.profile import LaunchProfile
+
 KEPT_SHAPES = 256
 KEPT_LAUNCHES, KEPT_BYTES = 64, 1 << 28
-_HALTED = "its queue was destroyed while it ran"
 
 
-class ResidentCode:
-    """Mutable: what was translated of one allocation. ``executed``: on its device."""
+class DeviceLaunch:
+    """Mutable: one launch of a device, from its begin on; ``queue``: address of the amd_queue_t that it comes from."""
 
-    def __init__(self, text: MemoryText, executed: ExecutedInstructions) -> None:
-        self.text, self._executed = text, executed
-        self._codes: dict[Settings, HostedCode] = {}
+    __slots__ = "cancelled", "counted", "findings", "queue", "run", "touched"
 
-    def code(self, settings: Settings) -> HostedCode:
-        """The allocation's code as host functions for ``settings``, one for each of them; nothing is translated yet."""
-        if settings not in self._codes:
-            self._codes[settings] = HostedCode(self.text, settings, self._executed)
-        return self._codes[settings]
+    def __init__(self, queue: int = 0) -> None:
+        self.queue = queue
+        self.run: RunningLaunch | None = None
+        """What goes on with it where native code alone does not."""
+        self.cancelled = ""  # why
+        self.findings: list[Finding] = []
+        self.touched: TouchedMemory | None = None
+        """Of a launch that was readied so."""
+        self.counted: LaunchProfile | Callable[[], LaunchProfile] | None = None
+        """Its profile once it has ended, on a device that counts; or what adds that up."""
+
+    @property
+    def profile(self) -> LaunchProfile | None:
+        """None as long as it has not ended, and unless its device counts."""
+        if callable(self.counted):
+            self.counted = self.counted()
+        return self.counted
 
 
 class PacketDevice:
@@ -72,31 +85,31 @@ class PacketDevice:
                  name_of: Callable[[int], str | None] = lambda kernel_object: None,
                  base_of: Callable[[int], int | None] = lambda pc: None,
                  text_at: Callable[[int], ImageText | None] = lambda base: None,
-                 interrupt: Callable[[], None] = lambda: None, counts: bool = True,
-                 report: Reporter = no_report) -> None:
+                 interrupt: Callable[[], None] = lambda: None, counts: bool = True, report: Reporter = no_report,
+                 others_write: bool = True) -> None:
         self.options, self._report, self._launches = options, report, itertools.count(1)
-        self.target = target
-        self.memory = memory
-        self.threads = max(threads, 1)
-        self.limits = LaunchLimits(options.time_limit, options.instruction_limit, others_write=True)
+        self.target, self.memory, self.threads = target, memory, max(threads, 1)
+        self.limits = LaunchLimits(options.time_limit, options.instruction_limit, others_write)
+        self.natively = not options.watched
+        """Whether native code begins launches; if not, all of them are dispatch's from their start."""
+        self.external_writers: list[ExternalWriter] = []
+        """Who writes memory while kernels run, and says so."""
         self._counts = counts
         self._name_of, self._base_of, self._text_at, self._interrupt = name_of, base_of, text_at, interrupt
         self._pool = PagePool()
         self._executed = ExecutedInstructions()
         self._cycles = CycleClock() if options.models_cycles else None
-        self._alone = threading.Lock()  # launches of the cycle model come one after the other
-        self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
-        self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
+        self._alone = threading.Lock()  # of launches beside which none runs, as those of the cycle model
+        self._running: dict[ReadyLaunch, DeviceLaunch] = {}
+        self._resident: dict[tuple[int, int, int], tuple[MemoryText, TextCode]] = {}
+        """By start and size of the allocation, and base."""
         self._ready: dict[tuple[HostedCode, Shape], list[PacketLaunch]] = {}  # that nobody runs
-        self._begun: dict[PacketLaunch, int] = {}  # with their queues
-        self._halted: dict[PacketLaunch, str] = {}  # and why
         self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
         self._lock = threading.Lock()
-        self._no_queue = 0
 
     def dispatch(self, packet: int, queue: int) -> LaunchProfile | None:
-        """Carry out the packet at address ``packet``; ``queue`` is the address of its amd_queue_t, or 0. The profile is
-        None unless the device ``counts``.
+        """Carry out the packet at address ``packet``; ``queue`` is the address of its amd_queue_t. The profile is None
+        unless the device ``counts``.
 
         DeviceError, with a fault where a wave made one; Invalid for a packet that makes no sense; TimeLimit;
         Unsupported.
@@ -109,7 +122,7 @@ class PacketDevice:
         settings = self.options.settings(
             Settings(descriptor.wave_size, descriptor.mode(self.target), self.target,
                      d16_clears=self.target.sramecc))  # which devices that have it have on
-        code = self._code(entry, settings)
+        code = self._code_at(entry, settings)
         if code is None:
             what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
             raise DeviceError(what, Location(name), DeviceFault(FaultKind.BAD_JUMP, entry))
@@ -117,90 +130,119 @@ class PacketDevice:
         try:
             code.require(shape.start, name)
         except Malformed as error:
+            from luthier_py.emulator.launches.faults import illegal_instruction  # as for _go_on
+
             raise illegal_instruction(error, entry, name) from error
-        places = self._places(packet, queue, fields, descriptor, name)
-        find = partial(self._code, settings=settings)
-        if self._cycles is not None:
-            with self._alone:
-                return self._run_looked_at(code, shape, places, queue, find, CycleAccount(self._cycles, shape))
-        if self.options.watched:
-            return self._run_looked_at(code, shape, places, queue, find)
-        ready = self._take(code, shape, places)
+        ready = self._take(code, shape, self._places(packet, queue, fields, descriptor, name))
+        launch = DeviceLaunch(queue)
         try:
-            return self._run(ready, places, queue, find)
+            with nullcontext() if self._cycles is None else self._alone:
+                self._carry_out(launch, ready, threads_for(shape.groups, self.threads))
         finally:
             self._give(ready)
+        return launch.profile
 
-    def _run_looked_at(self, code: HostedCode, shape: Shape, places: LaunchMemory, queue: int,
-                       find: Callable[[int], HostedCode | None], cycles: CycleAccount | None = None
-                       ) -> LaunchProfile | None:
-        """By the cycle model, at random or under checks: all of it by dispatch."""
-        schedule = self.options.schedule
-        random_turns = None if schedule is None else RandomTurns(schedule, next(self._launches))
-        with RunningLaunch(self.memory, self._pool, code, shape, places, 1, self.limits, self._interrupt, find,
-                           cycles=cycles, random_turns=random_turns, checks=self.options.checks) as run:
-            return self._execute(run, queue, time.perf_counter())
-
-    def _run(self, ready: PacketLaunch, places: LaunchMemory, queue: int,
-             find: Callable[[int], HostedCode | None]) -> LaunchProfile | None:
-        started, groups = time.perf_counter(), ready.shape.groups
-        with self.memory.publish_table():
-            with self._lock:
-                self._begun[ready] = queue
-            outcome = ready.begin_at(places, self.limits.limited)
-            if outcome is Outcome.FINISHED:
+    def _carry_out(self, launch: DeviceLaunch, ready: ReadyLaunch, threads: int, arguments: bytes = b"",
+                   begun: Outcome | None = None) -> None:
+        """Run a launch to its end, whoever has readied it; ``begun``: what native code came back with, if it has begun
+        it already. Raises what :meth:`dispatch` does."""
+        started = time.perf_counter()
+        with self._lock:
+            self._running[ready] = launch
+        try:
+            with self.memory.publish_table():
+                outcome = self._begin(ready, threads, arguments) if begun is None else begun
+                if outcome is not Outcome.FINISHED:
+                    self._go_on(launch, ready, threads, outcome, started)
+                    return
                 if report := ready.report():
                     self._report(report)
-                return ready.profile(time.perf_counter() - started)() if self._counts else None
-            threads = threads_for(groups, self.threads)
-            with RunningLaunch(self.memory, self._pool, ready.code, ready.shape, places, threads, self.limits,
-                               self._interrupt, find, begun=Begun(ready, outcome)) as run:
-                return self._execute(run, queue, started, ready)
-
-    def _execute(self, run: RunningLaunch, queue: int, started: float, ready: PacketLaunch | None = None
-                 ) -> LaunchProfile | None:
-        self._running[run] = queue
-        if ready in self._halted:
-            run.cancel(self._halted[ready])
-        try:
-            run.execute()
+                if self._counts:
+                    launch.counted = ready.profile(time.perf_counter() - started)
         finally:
-            del self._running[run]
-            report = run.report(self.options.reported)
-            if report.looked_at or report.notes:
-                self._report(report)
-        return run.profile(time.perf_counter() - started) if self._counts else None
+            with self._lock:
+                del self._running[ready]
+                launch.run = None
+                ready.renew()
+            if self._counts:
+                ready.clear_counters()
+
+    def _begin(self, ready: ReadyLaunch, threads: int, arguments: bytes) -> Outcome | None:
+        """As far as native code gets with it; None where all of it is dispatch's."""
+        counts = self.limits.instruction_limit is not None  # which native code does not look at
+        if self.natively and not (counts or ready.code.settings.checks):
+            return ready.begin(arguments, self.limits.limited, threads > 1)
+        ready.write(arguments)
+        return None
+
+    def _go_on(self, launch: DeviceLaunch, ready: ReadyLaunch, threads: int, begun: Outcome | None,
+               started: float) -> None:
+        from luthier_py.emulator.launches.dispatch import RunningLaunch  # much that takes as long to import as a start
+        from luthier_py.emulator.waves.cycle_account import CycleAccount  # most launches end natively: these two come
+
+        settings, schedule, number = ready.code.settings, self.options.schedule, next(self._launches)
+        with RunningLaunch(
+            ready, begun, threads, self.limits, self._interrupt, partial(self._code_at, settings=settings),
+            tuple(self.external_writers),
+            cycles=None if self._cycles is None else CycleAccount(self._cycles, ready.shape),
+            random_turns=None if schedule is None else RandomTurns(schedule, number),
+        ) as run:
+            with self._lock:
+                launch.run = run
+                if launch.cancelled:
+                    run.cancel(launch.cancelled)
+            try:
+                run.execute()
+            finally:
+                report = run.report(self.options.reported)
+                launch.findings = report.findings
+                if report.looked_at or report.notes:
+                    self._report(report)
+            if run.watch is not None and settings.checks & Checks.TOUCHED:
+                launch.touched = TouchedMemory(run.watch.collect_touched_pages(), elsewhere=len(run.codes) > 1)
+            if self._counts:
+                launch.counted = run.profile(time.perf_counter() - started)
 
     @property
     def runs(self) -> bool:
         """Whether any launch does."""
-        return bool(self._begun or self._running)
+        return bool(self._running)
 
-    def halt(self, queue: int | None = None, why: str = _HALTED) -> None:
-        """What runs from this queue now, or from any, ends with a DeviceError that says why. Returns at once."""
+    @property
+    def begun(self) -> tuple[int, int] | None:
+        """Of a launch in progress, if there is one: work-groups that have begun, and all."""
         with self._lock:
-            for ready in [ready for ready, of in self._begun.items() if queue in (None, of)]:
-                self._halted[ready] = why
-                ready.stop()
-        for run, of in list(self._running.items()):
-            if queue in (None, of):
-                run.cancel(why)
+            for ready, launch in self._running.items():
+                record = ready.launch if launch.run is None else launch.run.record
+                total = int(record[LAUNCH["total"] // 8])
+                return min(int(record[LAUNCH["next"] // 8]), total), total
+        return None
+
+    def cancel(self, why: str, queue: int | None = None) -> None:
+        """The launch in progress, if there is one, ends with a DeviceError that says why: of this queue, or all of
+        them. Returns at once."""
+        with self._lock:
+            for ready, launch in self._running.items():
+                if queue in (None, launch.queue):
+                    launch.cancelled = why
+                    if launch.run is None:
+                        ready.stop()
+                    else:
+                        launch.run.cancel(why)
 
     def _take(self, code: HostedCode, shape: Shape, places: LaunchMemory) -> PacketLaunch:
-        """One that nobody runs."""
+        """One that nobody runs, for the packet there."""
         with self._lock:
             idle = self._ready.get((code, shape))
-            if idle:
-                return idle.pop()
-        return PacketLaunch(self.memory, self._pool, code, shape, places)
+            ready = idle.pop() if idle else None
+        if ready is None:
+            return PacketLaunch(self.memory, self._pool, code, shape, places)
+        ready.move_to(places)
+        return ready
 
     def _give(self, ready: PacketLaunch) -> None:
         """Keep it, unless many are kept."""
-        ready.clear_counters()
         with self._lock:
-            self._begun.pop(ready, None)
-            self._halted.pop(ready, None)
-            ready.renew()
             kept = [one for idle in self._ready.values() for one in idle]
             if len(kept) >= KEPT_LAUNCHES or sum(one.slot.block.size for one in kept) > KEPT_BYTES:
                 self._ready.clear()
@@ -236,20 +278,20 @@ class PacketDevice:
         self._need(address, DESCRIPTOR_BYTES, name, "kernel descriptor")
         return _read_descriptor(read_bytes(address, DESCRIPTOR_BYTES))
 
-    def _code(self, entry: int, settings: Settings) -> HostedCode | None:
-        """What is in memory now; None where nothing is allocated."""
-        found = self.memory.find(entry)
+    def _code_at(self, pc: int, settings: Settings) -> HostedCode | None:
+        """What waves find there now; None where that is no code."""
+        found = self.memory.find(pc)
         if found is None:
             return None
-        base = self._base_of(entry)
+        base = self._base_of(pc)
         base = found.address if base is None else base
         key = found.address, found.size, base
         with self._lock:
-            resident = self._resident.get(key)
-            if resident is None or not resident.text.is_unchanged():
+            text, code = self._resident.get(key, (None, None))
+            if text is None or code is None or not text.is_unchanged():
                 text = MemoryText(self.target, base, found.address, found.size, self._text_at(base))
-                resident = self._resident[key] = ResidentCode(text, self._executed)
-            return resident.code(settings)
+                _, code = self._resident[key] = text, TextCode(text, self._executed)
+            return code.code(settings)
 
     def _places(self, packet: int, queue: int, fields: DispatchPacket, descriptor: KernelDescriptor,
                 name: str) -> LaunchMemory:
@@ -258,18 +300,7 @@ class PacketDevice:
         if preloaded:
             self._need(fields.kernarg + preloaded.start, len(preloaded), name, "preloaded kernel arguments")
             arguments = read_bytes(fields.kernarg + preloaded.start, len(preloaded))
-        if queue:
-            return LaunchMemory(fields.kernarg, packet, queue, dispatch_id(packet, queue), arguments)
-        return LaunchMemory(fields.kernarg, packet, self._queue(), 0, arguments)
-
-    def _queue(self) -> int:
-        """An amd_queue_t for packets whose queue nobody knows."""
-        with self._lock:
-            if not self._no_queue:
-                self._no_queue = self.memory.reserve(QUEUE_BYTES)
-                self.memory.register(Allocation(self._no_queue, QUEUE_BYTES, "queue", writable=False))
-                write_bytes(self._no_queue, queue_record(SHARED_BASE, PRIVATE_BASE))
-        return self._no_queue
+        return LaunchMemory(fields.kernarg, packet, queue, dispatch_id(packet, queue), arguments)
 
     def _need(self, address: int, size: int, name: str, what: str) -> None:
         found = self.memory.find(address)

@@ -25,10 +25,8 @@ from luthier_py.emulator.launches.faults import FaultyWave, device_error, illega
 from luthier_py.emulator.launches.launch_timer import LaunchTimer
 from luthier_py.emulator.launches.outside_lds import outside_lds
 from luthier_py.emulator.launches.random_schedule import Scheduler, scheduler_call, work_at_random
-from luthier_py.emulator.launches.ready import ROUNDS, Begun, enter_code, worker_record
+from luthier_py.emulator.launches.ready import ROUNDS, ReadyLaunch, enter_code, worker_record
 from luthier_py.emulator.launches.watch import LaunchWatch
-from luthier_py.emulator.memory.device_memory import Memory
-from luthier_py.emulator.memory.pool import PagePool
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.limits import ExternalWriter, LaunchLimits
 from luthier_py.emulator.options.schedule import RandomTurns
@@ -36,10 +34,9 @@ from luthier_py.emulator.records.layout import GROUP, LAUNCH, MEETINGS_BYTES, WO
 from luthier_py.emulator.records.words import address_of, zero_words
 from luthier_py.emulator.watching.findings import LaunchReport
 from luthier_py.emulator.waves.cycle_account import CycleAccount, LaunchCycles
-from luthier_py.emulator.waves.launch import LaunchMemory, launch_record
+from luthier_py.emulator.waves.launch import launch_record
 from luthier_py.emulator.waves.profile import LaunchProfile
 from luthier_py.emulator.waves.residency import of_device
-from luthier_py.emulator.waves.shape import Shape
 from luthier_py.emulator.waves.slot import ResidentGroup, Standing
 
 _OWN_FAULT = ": lanes of a wave wait for lanes of the same wave, which do not go on before them"
@@ -47,20 +44,20 @@ POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another'
 
 
 class Worker:
-    """Mutable: one thread's share of a launch."""
+    """Mutable: one thread's share of a launch; ``outcome``: what native code came back with, which has begun it."""
 
-    def __init__(self, run: RunningLaunch, begun: Begun | None = None) -> None:
+    def __init__(self, run: RunningLaunch, outcome: Outcome | None = None) -> None:
         self.run = run
-        self._begun = begun
+        self._begun = outcome
         self.code = run.codes[0]
-        if begun is None:
+        if outcome is None:
             self.tallies: dict[HostedCode, Tally] = {}
             self.record = worker_record(run.memory, run.meetings, run.shape.target, run.watch_address)
             self.slots: list[ResidentGroup] = []
             self._enter(self.code)
         else:
-            self.tallies = {self.code: begun.ready.tally}
-            self.record, self.slots = begun.ready.worker, [begun.ready.slot]
+            self.tallies = {self.code: run.ready.tally}
+            self.record, self.slots = run.ready.worker, [run.ready.slot]
             self.slots[0].renew()
 
     def _enter(self, code: HostedCode) -> None:
@@ -119,7 +116,7 @@ class Worker:
     def _work_in_order(self, waiting: deque[ResidentGroup]) -> None:
         run = self.run
         slot, left = waiting.popleft(), ROUNDS
-        came_back = None if self._begun is None else self._begun.outcome
+        came_back = self._begun
         while not run.stop.is_set():
             outcome = self.turn(run.native, slot) if came_back is None else self._handle_outcome(slot, came_back)
             came_back = None
@@ -169,43 +166,41 @@ class Worker:
         return self.slots[-1]
 
     def leave(self) -> None:
-        """Give back what was taken, and leave what was ready as it was."""
-        ready = None if self._begun is None else self._begun.ready
+        """Give back what was taken; what was ready stays so."""
+        ready = self.run.ready
         for slot in self.slots:
-            if ready is None or slot is not ready.slot:
+            if slot is not ready.slot:
                 self.run.pool.give(slot.block)
         for code, tally in self.tallies.items():
-            if ready is None or tally is not ready.tally:
+            if tally is not ready.tally:
                 code.give_tally(tally)
-        if ready is not None:
-            ready.renew()
 
 
 class RunningLaunch:
-    """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host; ``find`` gives
-    the code that lies at an address, for jumps out of ``code``; ``begun``: somebody has run a part of it."""
+    """Mutable: a launch in progress. ``begun``: what native code came back with, if it has run a part of it.
+    ``interrupt`` is called when a wave has a message for the host; ``find`` gives the code that lies at an address, for
+    jumps out of the kernel's."""
 
-    def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
-                 threads: int, limits: LaunchLimits, interrupt: Callable[[], None] = lambda: None,
-                 find: Callable[[int], HostedCode | None] = lambda pc: None,
-                 external_writers: Sequence[ExternalWriter] = (), begun: Begun | None = None,
-                 cycles: CycleAccount | None = None, random_turns: RandomTurns | None = None,
-                 checks: Checks = Checks.NONE) -> None:
-        self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
+    def __init__(self, ready: ReadyLaunch, begun: Outcome | None, threads: int, limits: LaunchLimits,
+                 interrupt: Callable[[], None], find: Callable[[int], HostedCode | None],
+                 external_writers: Sequence[ExternalWriter], cycles: CycleAccount | None,
+                 random_turns: RandomTurns | None) -> None:
+        self.ready, self.memory, self.pool = ready, ready.memory, ready.pool
+        self.codes, self._find = [ready.code], find
         self._external_writers, self.random_turns = external_writers, random_turns
-        self.shape, self.places, self.limits, self.interrupt = shape, places, limits, interrupt
+        self.shape, self.places, self.limits, self.interrupt = ready.shape, ready.places, limits, interrupt
+        shape, checks = ready.shape, ready.code.settings.checks
         self.stop = threading.Event()
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
         self._cancelled = ""  # why
         self._timer = LaunchTimer(limits, self._count_executed, self.halt)
-        self._reading = memory.publish_table()
         self.residency = of_device(shape)
-        self.record = launch_record(shape)[:] if begun is None else begun.ready.launch
+        self.record = launch_record(shape)[:] if begun is None else ready.launch
         self.cycles = cycles
         if cycles is not None:
             cycles.watch(self.record)
-        self.meetings = zero_words(MEETINGS_BYTES // 8) if begun is None else begun.ready.meetings
+        self.meetings = zero_words(MEETINGS_BYTES // 8) if begun is None else ready.meetings
         self.native = scheduler_call(shape.wave_size, watched=cycles is not None)
         looked_for = checks & ~Checks.BARRIERS if is_region(self.shape.kernel) else checks  # OpenMP's waves may part
         self.watch = LaunchWatch(looked_for, shape, self.record) if checks else None
@@ -216,7 +211,6 @@ class RunningLaunch:
         self._places_left = self.residency.groups - len(self.workers)
 
     def __enter__(self) -> RunningLaunch:
-        self._reading.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -225,7 +219,6 @@ class RunningLaunch:
             worker.leave()
         if self.watch is not None:
             self.watch.close()
-        self._reading.__exit__(kind, error, trace)
 
     def execute(self) -> None:
         """Run all work-groups; raises what the first worker that failed raised, or why nobody could go on."""

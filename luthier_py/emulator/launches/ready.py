@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from luthier_py.binary.loader.initial import user_sgpr_count
 from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.code.engine import begin_address, scheduler_address
 from luthier_py.emulator.launches.outside_lds import outside_lds
@@ -75,7 +75,7 @@ class ReadyLaunch:
 
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
                  tally: Tally) -> None:
-        self.shape, self.code, self.tally, self._pool = shape, code, tally, pool
+        self.memory, self.pool, self.shape, self.code, self.tally = memory, pool, shape, code, tally
         self.meetings = zero_words(MEETINGS_BYTES // 8)
         self.launch = launch_record(shape)[:]
         rows = code.rows_read_first.get(shape.start, EVERYTHING)
@@ -123,6 +123,9 @@ class ReadyLaunch:
                   rounds=SHARED_ROUNDS if shared else ROUNDS)
         return Outcome(_begin()(self.address, arguments, len(arguments)))
 
+    def write(self, arguments: bytes) -> None:
+        """What ``begin`` does with the arguments, for a launch that native code does not begin."""
+
     def stop(self) -> None:
         """From another thread: it is not to go on; ``begin`` comes back. Of use until :meth:`renew`."""
         self.launch[LAUNCH["stop"] // 8] = 1
@@ -157,15 +160,7 @@ class ReadyLaunch:
         """Give back what it holds; it begins no more."""
         if self.alive:
             self._set(valid=0)
-            self._pool.give(self.slot.block)
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A launch that native code has begun, and why it came back."""
-
-    ready: ReadyLaunch
-    outcome: Outcome
+            self.pool.give(self.slot.block)
 
 
 class LoadedLaunch(ReadyLaunch):
@@ -196,7 +191,6 @@ class LoadedLaunch(ReadyLaunch):
         return read_bytes(self._segments.places.kernarg, 8 * len(self._given))
 
     def write(self, arguments: bytes) -> None:
-        """The kernarg segment alone, for a launch that somebody else begins."""
         given, mask, fixed = (int.from_bytes(part, "little") for part in (arguments, self._given, self._fixed))
         content = (given & mask | fixed).to_bytes(8 * len(self._given), "little")
         write_bytes(self._segments.places.kernarg, content)
@@ -213,18 +207,20 @@ class PacketLaunch(ReadyLaunch):
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory) -> None:
         super().__init__(memory, pool, code, shape, places, code.take_tally())
         self._places = places
-        self._registers = array("I", user_sgprs(shape, places, self.slot.scratch))
+        self._registers = array("I", bytes(4 * user_sgpr_count(shape.target, shape.record.descriptor)))
         self._give_registers(0, address_of(self._registers), 4 * len(self._registers))
 
     @property
     def places(self) -> LaunchMemory:
         return self._places
 
-    def begin_at(self, places: LaunchMemory, limited: bool) -> Outcome:
-        """It comes back after a while."""
+    def move_to(self, places: LaunchMemory) -> None:
+        """The next launch is the one of the packet there."""
         self._places = places
-        self._registers[:] = array("I", user_sgprs(self.shape, places, self.slot.scratch))
-        return self.begin(b"", limited, shared=True)
+
+    def begin(self, arguments: bytes, limited: bool, shared: bool) -> Outcome:
+        self._registers[:] = array("I", user_sgprs(self.shape, self._places, self.slot.scratch))
+        return super().begin(arguments, limited, shared)
 
     def close(self) -> None:
         if self.alive:

@@ -75,7 +75,7 @@ class DriverService:
 
     def _end_launches(self, why: str) -> None:
         for device in self.devices:
-            device.halt(why=why)
+            device.cancel(why)
 
     def answer(self, request: Request) -> bytes | None:
         """OPEN, IOCTL and SHARED_FILE have replies; an ioctl that fails has its errno in the reply."""
@@ -366,7 +366,7 @@ class DriverService:
 
     def halt(self, gpu: int, queue: int) -> None:
         """End the kernel that a queue (address of its amd_queue_t) has on a GPU, if there is one."""
-        self.devices[gpu].halt(queue)
+        self.devices[gpu].cancel("its queue was destroyed while it ran", queue)
 
     def report_failure(self, queue: DriverQueue, error: Exception) -> None:
         """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.devices.resident import DeviceLaunch
 from luthier_py.emulator.records.layout import LAUNCH
 from luthier_py.features.commands.waiting import show_progress
 from luthier_py.features.run.launched import launch_file
@@ -56,7 +57,8 @@ def test_stages_and_work_groups_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
         assert bar is not None
         bar.stage("inject", 4, 7)
         device = EmulatorDevice(load(sample("saxpy").path.read_bytes()).target)
-        device._running = running = SimpleNamespace(record=record(total=40, next=30))
+        device._running[object()] = launch = DeviceLaunch()
+        launch.run = running = SimpleNamespace(record=record(total=40, next=30))
         bar.launch(device)
         await_drawn(console, "30/40")
         running.record = record(total=40, next=60)

@@ -231,8 +231,8 @@ def test_a_queue_that_is_destroyed_while_its_kernel_runs(compiled):
 
     def destroy():
         assert begun.wait(PATIENCE)
-        host.device.halt(host.queue + 64)  # another's
-        host.device.halt(host.queue)
+        host.device.cancel("not this one", host.queue + 64)  # another's
+        host.device.cancel("its queue was destroyed", host.queue)
 
     thread = threading.Thread(target=destroy)
     thread.start()
