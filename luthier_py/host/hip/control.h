@@ -3,10 +3,14 @@
 #ifndef LUTHIER_CONTROL_H
 #define LUTHIER_CONTROL_H
 
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "protocol.h"
 #include "wire.h"
@@ -33,11 +37,24 @@ _Static_assert(offsetof(struct control, written) == CONTROL_WRITTEN && offsetof(
                    offsetof(struct control, stamps) == CONTROL_STAMPS && offsetof(struct control, ring) == CONTROL_RING,
                "protocol.py has other places");
 
-/* Words on which program and worker wait for each other. */
-void futex_wait(_Atomic uint32_t *word, uint32_t value, long nanoseconds);
-void futex_wake(_Atomic uint32_t *word);
+/* One in the ring: a command, a code and the bytes of its content, then the content, filled up to RECORD_ALIGNMENT. None goes
+ * over the ring's end: what is left there is a record of code 0, whose bytes count this head, too. */
+struct record { uint64_t command; uint32_t code, bytes; };
+enum { RING_BYTES = CONTROL_BYTES - CONTROL_RING, RECORD_ALIGNMENT = 16 };
+static inline size_t record_bytes(size_t content)
+{
+    return (sizeof(struct record) + content + RECORD_ALIGNMENT - 1) / RECORD_ALIGNMENT * RECORD_ALIGNMENT;
+}
 
-/* The ring; whoever calls is alone. */
+/* Words on which program and worker wait for each other, see futex(2). */
+static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, long nanoseconds)
+{
+    const struct timespec patience = {.tv_nsec = nanoseconds};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &patience, NULL, 0);
+}
+static inline void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
+
+/* ring.c: whoever calls is alone. */
 enum ring_answer { RING_TAKEN, RING_FULL, RING_TOO_LARGE };
 enum ring_answer ring_put(struct control *control, uint64_t command, uint32_t code, const struct part *parts, int count);
 

@@ -4,7 +4,7 @@
  * memmove; launches are messages, executed in the order of their commands. See docs/runtime.md. A function of the API is
  * a line of functions.txt: its checks stand there, what is written here sees arguments that passed them.
  *
- * From below: control.c has the ring of commands, device.c speaks to the worker; allocations.c knows what memory there is;
+ * From below: ring.c has the ring of commands, device.c speaks to the worker; allocations.c knows what memory there is;
  * operations.c, order.c, traces.c, steps.c, drivers.c and work.c carry out what is on streams; free_lists.c and reservations.c
  * keep memory until that is done, waits.c waits for it, memory.c gives and takes; boxes.c, words.c and prepared_... check what
  * is to be done; nodes.c and node_... are graphs; captures.c records, streams.c knows which stream is meant, perform.c does the

@@ -24,7 +24,7 @@ from luthier_py.host.kfd.ioctls import DOORBELL, MMIO, USERPTR, VRAM
 from luthier_py.host.kfd.protocol import ARENA_BYTES, ARENA_START, CONTROL_BYTES, DRIVER_BYTES, DRIVER_START
 from luthier_py.host.kfd.svm_ranges import SvmPair, SvmRanges
 from luthier_py.host.worker.arena import ARENA_FD
-from luthier_py.host.worker.shortened import MESSAGE, MappedFiles
+from luthier_py.host.worker.mapped_files import MESSAGE, MappedFiles
 
 PAGE = mmap.PAGESIZE
 _WRITABLE = 1 << 31

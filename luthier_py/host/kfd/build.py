@@ -15,6 +15,9 @@ def device_library() -> Path:
     """A library for LD_PRELOAD; raises Unsupported when there is no C compiler."""
 
     def compile_all(folder: Path) -> None:
+        from luthier_py.host.worker.native import worker_library
+
+        worker_library()  # as for HIP
         objects = compile_sources(folder, [*sorted(HERE.glob("*.c")), *NATIVE, HOLD, MAPPED], f"-I{HERE}")
         link_library(folder / DEVICE_LIBRARY, objects)
 

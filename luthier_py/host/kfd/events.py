@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from luthier_py.host.kfd import words
 from luthier_py.host.kfd.protocol import ARENA_START, EVENT_WORDS, EVENTS, EVENTS_OFFSET
-from luthier_py.host.worker.futex import futex_wake
 
 _UNUSED, _SET, _AUTO = 0, 2, 4
 _UNSIGNALED = (1 << 64) - 1  # of a slot: nobody has written (kfd_events.c)
@@ -55,7 +54,7 @@ class Events:
         if not (state & _AUTO and waiting):
             words.store(place, _SET | state & _AUTO, 32)
         words.add(ARENA_START, 1, 32)
-        futex_wake(ARENA_START)
+        words.wake(ARENA_START)
 
     def of_type(self, kind: int) -> list[int]:
         """Numbers of the events of a type that the program has created (KFD_IOC_EVENT_*)."""

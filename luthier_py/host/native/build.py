@@ -5,8 +5,10 @@ In: sources of the rooms beside this one, texts that they generate. Out: a folde
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from luthier_py.base import c_libraries
@@ -23,7 +25,9 @@ TRACED = HERE / "traced.c"
 """For libraries that tell a trace what programs do."""
 RUNTIME_ROOT = HERE.parent
 PACKAGE_ROOT = RUNTIME_ROOT.parent.parent
-SOURCES = (".c", ".h", ".py", ".txt")
+SOURCES = ".c", ".h", ".txt"
+GENERATORS = "build.py", "protocol.py", "table.py"
+"""Python that writes C, or says how it is compiled."""
 
 
 def compile_sources(folder: Path, sources: Iterable[Path], *extra: str) -> list[Path]:
@@ -46,6 +50,12 @@ def build(
 ) -> Path:
     """The cached folder with a library. ``texts``: files that are generated from ``made_of`` and from what is in the
     rooms beside this one, and from nothing else."""
-    beside = (path.read_bytes() for path in sorted(RUNTIME_ROOT.glob("*/*.*")) if path.suffix in SOURCES)
-    return c_libraries.build(kind, (*made_of, *definitions(), *beside),
+    return c_libraries.build(kind, (*made_of, *definitions(), _digest_sources()),
                              lambda: {"protocol.h": protocol.header(), **texts()}, compile_all)
+
+
+@cache
+def _digest_sources() -> bytes:
+    """Of what is in the rooms beside this one, and decides what C is compiled."""
+    paths = (path for path in sorted(RUNTIME_ROOT.rglob("*.*")) if path.suffix in SOURCES or path.name in GENERATORS)
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).digest()

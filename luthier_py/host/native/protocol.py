@@ -30,7 +30,7 @@ class Control(IntEnum):
     LEAVING = 80   # u32, the program: it ends by exit()
     TAKEN = 128    # u64, the worker: bytes of the ring that are free again, counted as those that are written
     STAMPS = 4096  # u64 each: times of events
-    RING = 1 << 22  # of commands (hip/control.c): their number is a power of two
+    RING = 1 << 22  # of commands (hip/ring.c): their number is a power of two
     BYTES = (1 << 22) + (1 << 19)  # of all of this
 
 

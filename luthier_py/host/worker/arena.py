@@ -14,7 +14,7 @@ from typing import Any
 
 from luthier_py.base.errors import DeviceError
 from luthier_py.host.native.protocol import STATUS_ILLEGAL_ADDRESS, Control
-from luthier_py.host.worker.shortened import MappedFiles
+from luthier_py.host.worker.mapped_files import MappedFiles
 
 ARENA_FD = 4
 _MAP_FIXED, _MAP_FIXED_NOREPLACE = 0x10, 0x100000

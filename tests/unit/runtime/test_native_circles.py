@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from source_tree import circles
 
+from luthier_py.host.worker.native.build import worker_header
 from luthier_py.emulator.watching import watching_library
 from luthier_py.host import hip, hiprtc
 from luthier_py.host.hip import table
@@ -26,6 +27,7 @@ LIBRARIES = {
     "hsa": (False, [*COMMON_TOOL_SOURCES]),
     "kfd": (False, [HOLD, MAPPED]),
     "roctx": (False, [TRACED]),
+    "worker": (False, []),
 }
 """By the room that a library has most sources of: whether HIP is its own, and what else it is made of."""
 
@@ -35,6 +37,7 @@ def write_generated(folder: Path, own_hip: bool) -> list[Path]:
     rows = table.functions()
     protocols = {"protocol.h": native_protocol, "kfd_protocol.h": kfd_protocol, "hiprtc_protocol.h": hiprtc}
     headers = {name: module.header() for name, module in protocols.items()} | hip.headers(rows, inside=own_hip)
+    headers["worker_layout.h"] = worker_header()
     sources = {"checked.c": table.checks(rows), "missing.c": table.stubs(rows)} if own_hip else {}
     for name, text in (headers | sources).items():
         (folder / name).write_text(text)

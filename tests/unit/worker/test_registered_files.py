@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from luthier_py.host.worker.shortened import MESSAGE
+from luthier_py.host.worker.mapped_files import MESSAGE
 
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]

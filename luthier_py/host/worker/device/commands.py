@@ -1,49 +1,40 @@
 """Commands of a program, carried out in native code as far as each is like one before.
 
-In: the ring that the program writes (host/hip/control.c), launches that are ready by what the program calls them. Out:
-what was carried out, and why native code (ticket_code) came back. Invariant: commands are done in their order, each
-once; one that the ring does not have comes by the socket, and nothing overtakes it.
+In: the ring that the program writes (host/hip/ring.c), launches that are ready by what the program calls them. Out:
+what was carried out, and why native code (host/worker/native/commands.c) came back. Invariant: commands are done in
+their order, each once; one that the ring does not have comes by the socket, and nothing overtakes it.
 """
 
 from __future__ import annotations
 
 import ctypes
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-from luthier_py.base.storage import sources
-from luthier_py.emulator.code.engine import begin_address, native_function
+from luthier_py.emulator.code.engine import begin_address
+from luthier_py.host.worker.native import MOST_KNOWN, Pause, load_worker_library
 from luthier_py.emulator.launches.ready import ReadyLaunch
 from luthier_py.emulator.memory.device_memory import read_bytes
-from luthier_py.emulator.records.layout import Outcome
-from luthier_py.emulator.records.words import Words, address_of, zero_words
+from luthier_py.emulator.records.layout import READY, Outcome
 from luthier_py.host.native.protocol import Control
-from luthier_py.host.worker.device.command_code import (
-    COMMANDS,
-    ENTRIES,
-    ENTRY_WORDS,
-    HEAD_WORDS,
-    RECORD_HEAD_BYTES,
-    Pause,
-    home,
-    native_commands,
-    native_sleep,
-)
-from luthier_py.host.worker.futex import futex_wake
 from luthier_py.host.worker.wire import Request
 
-MOST_KNOWN = ENTRIES // 2
+_RECORD_HEAD_BYTES = 16
 _SLEEP_NANOSECONDS = 500_000_000
+
+
+class _InHand(ctypes.Structure):
+    """What struct commands begins with (host/worker/native/commands.c): the command to be done, bytes and address of its
+    record, ready and outcome of the launch that stopped."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("next", "size", "record", "ready", "outcome")]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadyCommand:
     """A launch by its head, what is ready for it, and how somebody goes on with one that has stopped."""
 
-    head: Words
+    head: bytes
     ready: ReadyLaunch
     go_on: Callable[[Outcome], None]
 
@@ -54,42 +45,42 @@ class CommandLoop:
 
     def __init__(self, control: int, tables: int, timed: bool = False) -> None:
         self._control = control
-        self._launches = zero_words(ENTRIES * ENTRY_WORDS)
+        self._library = load_worker_library()
+        self._commands = self._library.luthier_commands_new(control, tables, timed)
+        if not self._commands:
+            raise MemoryError
+        self._in_hand = _InHand.from_address(self._commands)
+        self._begins = False
         self._known: dict[int, _ReadyCommand] = {}
-        """By address: what the table names lives."""
-        self._record = zero_words(len(COMMANDS))
-        first = {"control": control, "next": 1, "launches": address_of(self._launches), "tables": tables,
-                 "timed": int(timed)}  # fmt: skip
-        for name, value in first.items():
-            self._record[COMMANDS[name] // 8] = value
+        """By address: what native code has lives."""
         self._written = ctypes.c_uint64.from_address(control + Control.WRITTEN)
         self._taken = ctypes.c_uint64.from_address(control + Control.TAKEN)
         self._posted = ctypes.c_uint32.from_address(control + Control.POSTED)
 
-    def _field(self, name: str) -> int:
-        return self._record[COMMANDS[name] // 8]
-
     def carry_on(self, done: bool) -> Pause:
         """Carry out what is there; ``done``: what :meth:`carry_on` came back with is. The first call loads LLVM."""
-        if not self._field("begin"):
-            self._record[COMMANDS["begin"] // 8] = begin_address()
-        return Pause(_function()(address_of(self._record), done))
+        if not self._begins:
+            self._library.luthier_commands_begin(
+                self._commands, begin_address(), READY["valid"] // 8, READY["kernarg_words"] // 8, Outcome.FINISHED
+            )
+            self._begins = True
+        return Pause(self._library.luthier_carry_on(self._commands, done))
 
     @property
     def request(self) -> Request:
         """The record in hand."""
-        record = self._field("record")
+        record = self._in_hand.record
         code, size = (int.from_bytes(read_bytes(record + at, 4), "little") for at in (8, 12))
-        return Request(code, read_bytes(record + RECORD_HEAD_BYTES, size))
+        return Request(code, read_bytes(record + _RECORD_HEAD_BYTES, size))
 
     @property
     def number(self) -> int:
         """Of the command in hand."""
-        return self._field("next")
+        return int(self._in_hand.next)
 
     def go_on(self) -> None:
         """With the launch that has stopped."""
-        self._known[self._field("ready")].go_on(Outcome(self._field("outcome")))
+        self._known[self._in_hand.ready].go_on(Outcome(self._in_hand.outcome))
 
     @property
     def none_in_ring(self) -> bool:
@@ -103,7 +94,7 @@ class CommandLoop:
 
     def take_other(self) -> None:
         """What is in hand is not in the ring."""
-        self._record[COMMANDS["size"] // 8] = 0
+        self._in_hand.size = 0
 
     def know(self, head: bytes, ready: ReadyLaunch, go_on: Callable[[Outcome], None]) -> None:
         """Launches that begin so are carried out natively from now on; ``go_on``: with one that was begun so."""
@@ -113,51 +104,23 @@ class CommandLoop:
             self.forget()
             for known in self._known.values():
                 self._enter(known)
-        self._known[ready.address] = _ReadyCommand(array("Q", head), ready, go_on)
+        self._known[ready.address] = _ReadyCommand(head, ready, go_on)
         self._enter(self._known[ready.address])
 
     def _enter(self, known: _ReadyCommand) -> None:
-        at = home(known.head.tolist()) * ENTRY_WORDS
-        while self._launches[at + HEAD_WORDS] and self._launches[at : at + HEAD_WORDS] != known.head:
-            at = (at + ENTRY_WORDS) % len(self._launches)
-        self._launches[at : at + HEAD_WORDS] = known.head
-        self._launches[at + HEAD_WORDS] = known.ready.address
+        self._library.luthier_commands_know(self._commands, known.head, known.ready.address)
 
     def forget(self) -> None:
         """What launches have in common is not what it was. From any thread, as nothing runs that asks for it."""
-        self._launches[HEAD_WORDS::ENTRY_WORDS] = zero_words(ENTRIES)
+        self._library.luthier_commands_forget(self._commands)
 
     def sleep(self, unless: Callable[[], bool]) -> None:
         """Until something is in the ring or :meth:`wake` is called, or for a while; ``unless``: why it was called."""
         posted = self._posted.value
         if not unless():
-            _sleep()(self._control, posted, _SLEEP_NANOSECONDS)
+            self._library.luthier_sleep(self._control, posted, _SLEEP_NANOSECONDS)
 
     def wake(self) -> None:
         """Something came by the socket."""
         self._posted.value = (self._posted.value + 1) & 0xFFFFFFFF
-        futex_wake(self._control + Control.POSTED)
-
-
-_ROOMS = ("host",)
-"""Whose sources decide what ticket_code writes, beside the translator's."""
-
-
-@cache
-def _function() -> Any:
-    kinds = ctypes.c_uint64, ctypes.c_uint64
-    address = native_function("luthier_tickets", native_commands, _libc(), sources(*_ROOMS))
-    return ctypes.CFUNCTYPE(ctypes.c_uint64, *kinds)(address)
-
-
-@cache
-def _sleep() -> Any:
-    kinds = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64
-    return ctypes.CFUNCTYPE(None, *kinds)(native_function("luthier_sleep", native_sleep, _libc(), sources(*_ROOMS)))
-
-
-@cache
-def _libc() -> dict[str, int]:
-    library = ctypes.CDLL(None)
-    return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-            for name in ("syscall", "clock_gettime")}
+        self._library.luthier_wake(self._control + Control.POSTED)

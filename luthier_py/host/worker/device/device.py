@@ -27,6 +27,7 @@ from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.devices.recorded import HOSTCALLS
 from luthier_py.emulator.interface import compute_hidden_argument
 from luthier_py.emulator.interface.device import Dim3
+from luthier_py.host.worker.native import Pause
 from luthier_py.emulator.launches.ready import LoadedLaunch, threads_for
 from luthier_py.emulator.memory.device_memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.memory.poison import poison
@@ -40,7 +41,6 @@ from luthier_py.host.worker import bundles
 from luthier_py.host.worker.arena import Arena
 from luthier_py.host.worker.device import heap, printing, properties
 from luthier_py.host.worker.device.abandoned import end_launches
-from luthier_py.host.worker.device.command_code import Pause
 from luthier_py.host.worker.device.commands import CommandLoop
 from luthier_py.host.worker.device.described import describe_device, describe_module
 from luthier_py.host.worker.device.findings import tell_failure
