@@ -40,7 +40,7 @@ ROOMS = {
     "isa": "model encoding text by_target columns semantics properties timing hazards build instead generate",
     "binary": "loader patch link",
     "program": "ir analysis",
-    "rewrite": "clang tool jit claim_check inject pipeline",
+    "rewrite": "clang llvm_text tool jit claim_check inject pipeline",
     "emulator": "interface options records memory reading vector_regions native waves instructions translation "
                 "watching code launches devices",
     "host": "native releases loader absent roctx tool worker hiprtc hip preload hsa kfd serve",
@@ -160,6 +160,18 @@ def test_what_is_kept_depends_on_the_sources_of_all_rooms_that_make_it() -> None
     assert outside(decide - {"base", "binary"}, *rooms, *known, "binary/loader") == set()
     asked = {name.rpartition(".")[0] for folder in folders for path in sources(folder) for name in imports(path)}
     assert outside(paths_below(name for name in asked if name.startswith("luthier_py.binary.")), *rooms) == set()
+
+
+def test_llvm_s_text_is_taken_apart_in_one_place() -> None:
+    """Elsewhere no regular expression has words of LLVM's IR, but where the machine's own text has the same."""
+    words = re.compile(r"addrspace|alloca|!dbg|define |declare |attributes #|\bphi\b|\bcall \b")
+    wrong = [f"{name_of(path)}:{node.lineno}" for path in sources("luthier_py/rewrite", "luthier_py/host")
+             if "llvm_text" not in path.parts
+             for node in ast.walk(ast.parse(path.read_text()))
+             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+             and isinstance(node.func.value, ast.Name) and node.func.value.id == "re" and node.args
+             and words.search(ast.unparse(node.args[0]))]
+    assert wrong == []
 
 
 def test_circles_are_found() -> None:

@@ -50,8 +50,8 @@ def _texts() -> dict[str, str]:
 
 
 def _compile_all(folder: Path) -> None:
-    from luthier_py.host.worker.native import worker_library
     from luthier_py.host.hip import table
+    from luthier_py.host.worker.native import worker_library
 
     worker_library()  # which its worker needs, and should not have to make in the program
     compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])

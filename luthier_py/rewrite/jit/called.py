@@ -7,7 +7,6 @@ Conventions"), where it is in buffers by the resource in s[0:3]; it falls off it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -18,13 +17,13 @@ from luthier_py.isa.properties.vector_modes import moves_relative
 from luthier_py.rewrite.jit.convention import Seat
 from luthier_py.rewrite.jit.object import Code
 from luthier_py.rewrite.jit.python.frontend import HookIr
+from luthier_py.rewrite.llvm_text.modules import add_attribute
 
 STACK_POINTER = sgpr(32)
 PRIVATE_RESOURCE = sgpr(0, 4)  # where private memory is in buffers
 _RETURN_ADDRESS = sgpr(30, 2)
 _FIRST_SGPR = 4  # of arguments
 _NO_ARRAYS_IN_REGISTERS = '"amdgpu-promote-alloca-to-vector-max-regs"="0"'
-_ATTRIBUTES = re.compile(r"^(define amdgpu_gfx [^\n]*\)[^\n()#]*?) (#\d+ \{)$", re.MULTILINE)
 _START, _CALLED = "define amdgpu_cs ", "define amdgpu_gfx "
 
 
@@ -48,7 +47,7 @@ def with_stack(ir: HookIr) -> HookIr:
     results = tuple(replace(seat, index=seat.index + (_FIRST_SGPR if seat.file is RegFile.SGPR else for_wave))
                     for seat in ir.results)
     assert ir.function.count(_START) == 1
-    function = _ATTRIBUTES.sub(rf"\1 {_NO_ARRAYS_IN_REGISTERS} \2", ir.function.replace(_START, _CALLED), count=1)
+    function = add_attribute(ir.function.replace(_START, _CALLED), _NO_ARRAYS_IN_REGISTERS, _CALLED)
     return replace(ir, function=function, params=params, results=results, called=True)
 
 

@@ -6,7 +6,6 @@ code is kept in the process and on disk under a hash of these.
 
 from __future__ import annotations
 
-import re
 from functools import cache as memoize
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -21,9 +20,10 @@ from luthier_py.rewrite.jit.inserted_text import has_text, with_text, without_te
 from luthier_py.rewrite.jit.object import Code, functions
 from luthier_py.rewrite.jit.payload import Payload, PayloadKey, payload_key
 from luthier_py.rewrite.jit.python.frontend import HookIr, hook_ir, module
+from luthier_py.rewrite.llvm_text.functions import read_alloca
+from luthier_py.rewrite.llvm_text.names import array_of
 from luthier_py.rewrite.tool import Assembly, Edits, Hook
 
-_ARRAY = re.compile(r" = alloca \[(\d+) x ([^\]]*)\]")
 _LARGE_BYTES = 1 << 16  # of arrays: LLVM takes half of a frame more, and what it spills
 _WIDEST_BYTES = 8       # of a number
 _ADVICE = "use smaller arrays, fewer levels of recursion, and what this target has"
@@ -93,7 +93,8 @@ def _load_or_compile(
 
 def _may_fail(ir: HookIr) -> bool:
     """Whether it has what LLVM may make no code of: somebody else's code, assembly, large arrays."""
-    arrays = sum(int(length) * (element.count(",") + 1) for length, element in _ARRAY.findall(ir.function))
+    found = (array_of(each.type) for each in map(read_alloca, ir.function.splitlines()) if each is not None)
+    arrays = sum(length * (element.count(",") + 1) for length, element in filter(None, found))
     return ir.alone or has_text(ir.function) or arrays * _WIDEST_BYTES >= _LARGE_BYTES
 
 

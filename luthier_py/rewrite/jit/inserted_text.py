@@ -25,9 +25,8 @@ from luthier_py.isa.hazards.pending import (
 from luthier_py.isa.text.parse import COMMENT
 from luthier_py.rewrite.jit.object import Code, ConstantField
 from luthier_py.rewrite.jit.python.inline_assembly import MARK
+from luthier_py.rewrite.llvm_text.functions import assembly_in, without_assembly
 
-_TEXT = re.compile(r'(\basm sideeffect )"' + re.escape(MARK) + r'[^"]*"')
-_FOREIGN = re.compile(r'\basm (?:sideeffect |alignstack |inteldialect |unwind )*"(?!"|' + re.escape(MARK) + ")")
 _LABEL = re.compile(r"([\w.$]+):")
 
 
@@ -42,17 +41,17 @@ class Piece:
 
 def has_text(ir: str) -> bool:
     """Whether LLVM's IR has assembly that device code wrote with ``asm``."""
-    return _TEXT.search(ir) is not None
+    return any(text.startswith(MARK) for text in assembly_in(ir))
 
 
 def without_text(ir: str) -> str:
     """The same for LLVM's emitter of objects, which has no assembler."""
-    return _TEXT.sub(r'\1""', ir)
+    return without_assembly(ir, MARK)
 
 
 def has_foreign_text(ir: str) -> bool:
     """Whether there is assembly that did not come from here."""
-    return _FOREIGN.search(ir) is not None
+    return any(text and not text.startswith(MARK) for text in assembly_in(ir))
 
 
 def with_text(code: Code, listing: str, name: str, isa: InstructionSet) -> Code:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from source_tree import circles
 
-from luthier_py.host.worker.native.build import worker_header
 from luthier_py.emulator.watching import watching_library
 from luthier_py.host import hip, hiprtc
 from luthier_py.host.hip import table
@@ -20,6 +19,7 @@ from luthier_py.host.kfd import protocol as kfd_protocol
 from luthier_py.host.native import protocol as native_protocol
 from luthier_py.host.native.build import HOLD, MAPPED, NATIVE, RUNTIME_ROOT, TRACED, compile_sources
 from luthier_py.host.tool import COMMON_TOOL_SOURCES
+from luthier_py.host.worker.native.build import worker_header
 
 LIBRARIES = {
     "hip": (True, [*hiprtc.HIPRTC_SOURCES, HOLD, MAPPED, TRACED]),

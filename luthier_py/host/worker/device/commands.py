@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.emulator.code.engine import begin_address
-from luthier_py.host.worker.native import MOST_KNOWN, Pause, load_worker_library
 from luthier_py.emulator.launches.ready import ReadyLaunch
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.emulator.records.layout import READY, Outcome
 from luthier_py.host.native.protocol import Control
+from luthier_py.host.worker.native import MOST_KNOWN, Pause, load_worker_library
 from luthier_py.host.worker.wire import Request
 
 _RECORD_HEAD_BYTES = 16
@@ -24,7 +24,7 @@ _SLEEP_NANOSECONDS = 500_000_000
 
 
 class _InHand(ctypes.Structure):
-    """What struct commands begins with (host/worker/native/commands.c): the command to be done, bytes and address of its
+    """What struct commands begins with (native/commands.c): the command to be done, bytes and address of its
     record, ready and outcome of the launch that stopped."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in ("next", "size", "record", "ready", "outcome")]  # fmt: skip

@@ -27,7 +27,6 @@ from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.devices.recorded import HOSTCALLS
 from luthier_py.emulator.interface import compute_hidden_argument
 from luthier_py.emulator.interface.device import Dim3
-from luthier_py.host.worker.native import Pause
 from luthier_py.emulator.launches.ready import LoadedLaunch, threads_for
 from luthier_py.emulator.memory.device_memory import GAP, Allocation, Memory, write_bytes
 from luthier_py.emulator.memory.poison import poison
@@ -49,6 +48,7 @@ from luthier_py.host.worker.device.settings import device_settings
 from luthier_py.host.worker.device.targets import VARIABLE, parse_targets, visible_devices
 from luthier_py.host.worker.device.traced import CommandTrace
 from luthier_py.host.worker.error_boundary import Refused, run_guarded
+from luthier_py.host.worker.native import Pause
 from luthier_py.host.worker.wire import Request
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ what a kernel's own code would, ids and addresses that the hardware leaves in re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.rewrite.llvm_text.functions import find_callees
+from luthier_py.rewrite.llvm_text.modules import fields_of, locations_of
 from luthier_py.rewrite.tool.cpp.device_ir import DeviceIr
 from luthier_py.rewrite.tool.hooks.hook import Hook
 
@@ -69,18 +70,13 @@ _INSTEAD = {
 }
 _NEITHER = ("it neither computes, nor takes values of lanes, nor loads and stores by pointers; pass what it gives as "
             "an argument, or leave it out")
-_CALL = re.compile(r'\bcall [^@\n]*@("llvm\.[^"]*"|llvm\.[-\w$.]+)\(')
-_LOCATED = re.compile(r"!dbg !(\d+)")
-_PLACE = re.compile(r"^!DILocation\(line: (\d+).*\bscope: !(\d+)")
-_FILE, _OUTER = re.compile(r"\bfile: !(\d+)"), re.compile(r"\bscope: !(\d+)")
-_FILE_NAME, _NAME = re.compile(r'\bfilename: "([^"]*)"'), re.compile(r'\bname: "([^"]*)"')
 
 
 def check_calls(hook: Hook, text: str, units: Iterable[DeviceIr], start: Iterable[str]) -> None:
     """``text``: the hook's module, in which nothing else is called any more. ``start``: functions of the units that it
     was made of. Raises Unsupported."""
-    for called in _CALL.findall(text):
-        name = called.strip('"').removeprefix("llvm.")
+    for called in find_callees(text):
+        name = called.removeprefix("llvm.")
         if not _is_among(name, _ALLOWED):
             why = next((instead for key, instead in _INSTEAD.items() if _is_among(name, {key})), _NEITHER)
             caller = next(_callers(called, units, start), "")
@@ -98,20 +94,17 @@ def _callers(called: str, units: Iterable[DeviceIr], start: Iterable[str]) -> It
         reached = (name for symbol in start if symbol in unit.symbols for name in unit.collect_reachable(symbol))
         for text in map(unit.symbols.__getitem__, reached):
             for line in text.splitlines() if text.startswith("define ") else ():
-                located = _LOCATED.search(line)
-                if f"@{called}(" in line and located is not None:
-                    yield from _place(unit, unit.nodes[int(located[1])])
+                if called in find_callees(line):
+                    yield from (place for number in locations_of(line) for place in _place(unit, number))
 
 
-def _place(unit: DeviceIr, location: str) -> Iterator[str]:
-    found = _PLACE.match(location)
-    if found is None:
+def _place(unit: DeviceIr, number: int) -> Iterator[str]:
+    location = fields_of(unit.nodes[number])
+    scope, line = location.get("scope"), location.get("line")
+    if not isinstance(scope, int):
         return
-    scope = unit.nodes[int(found[2])]
-    file = _FILE.search(scope)
-    named = _FILE_NAME.search(unit.nodes[int(file[1])]) if file is not None else None
-    while not scope.startswith("!DISubprogram") and (outer := _OUTER.search(scope)) is not None:
-        scope = unit.nodes[int(outer[1])]
-    function = _NAME.search(scope)
-    if named is not None and function is not None:
-        yield f"{function[1]} ({named[1]}:{found[1]})"
+    file = fields_of(unit.nodes[scope]).get("file")
+    while isinstance(scope, int) and not unit.nodes[scope].startswith("!DISubprogram"):
+        scope = fields_of(unit.nodes[scope]).get("scope")
+    if isinstance(file, int) and isinstance(scope, int) and "name" in (function := fields_of(unit.nodes[scope])):
+        yield f"{function['name']} ({fields_of(unit.nodes[file]).get('filename')}:{line})"

@@ -7,20 +7,23 @@ arguments and the place behind it in the next frame, a return goes to the place 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from luthier_py.base.errors import Unsupported
-from luthier_py.rewrite.jit.bitcode.text_functions import ALLOCA, CALL, NAME, TextFunction, arguments
 from luthier_py.rewrite.jit.python.builder import PRIVATE
-from luthier_py.rewrite.tool.cpp.declared import split_at_commas
-from luthier_py.rewrite.tool.cpp.device_ir import Depth, unquote_name
+from luthier_py.rewrite.llvm_text.functions import (
+    TextCall,
+    TextFunction,
+    read_alloca,
+    read_call,
+    read_freeze,
+    read_return,
+)
+from luthier_py.rewrite.llvm_text.names import plain_name, rename_values, split_at_commas, values_in
+from luthier_py.rewrite.tool.cpp.device_ir import Depth
 
 TOO_DEEP = "luthier.too_deep"  # called where a frame more would be needed
-
-_ARGUMENT = re.compile(r"^ *(%\S+) = freeze (.*?) (%\S+)$")
-_RETURN = re.compile(r"^ *ret (.*)$")
 
 
 @dataclass(slots=True)
@@ -40,9 +43,11 @@ class _Frame:
 
 
 class FramedLoop:
-    """Functions that call each other, as one that begins with any of them (mutable: makes names)."""
+    """Functions that call each other, as one that begins with any of them (mutable: makes names). ``kept``: numbers of
+    parameters that are the same at each level."""
 
-    def __init__(self, functions: Sequence[TextFunction], depth: Depth, where: str) -> None:
+    def __init__(self, functions: Sequence[TextFunction], kept: frozenset[int], depth: Depth, where: str) -> None:
+        self.kept = kept
         self.functions = {each.name: _prefix_names(each, f"f{number}.") for number, each in enumerate(functions)}
         self.depth, self.where = depth, where
         self.frame = _Frame()
@@ -53,17 +58,15 @@ class FramedLoop:
 
     def _seat(self, function: TextFunction) -> None:
         for at, (type, name) in enumerate(function.parameters):
-            if at not in function.kept:
+            if at not in self.kept:
                 self.frame.types[name] = type
-        for lines in function.blocks.values():
-            for line in lines:
-                found = ALLOCA.match(line)
-                if " = alloca " in line and (found is None or len(split_at_commas(found[2])) > 1):
-                    raise Unsupported(f"{self.where} calls {function.name}, which calls itself and has an array of a "
-                                      "length that is not known")
-                if found is not None:
-                    align = f"[0 x i{8 * int(found[3] or 1)}]"
-                    self.frame.types[found[1]] = f"{{ {align}, {found[2]} }}"
+        for line in function.lines:
+            found = read_alloca(line)
+            if " = alloca " in line and (found is None or len(split_at_commas(found.type)) > 1):
+                raise Unsupported(f"{self.where} calls {function.name}, which calls itself and has an array of a "
+                                  "length that is not known")
+            if found is not None:
+                self.frame.types[found.name] = f"{{ [0 x i{8 * found.align}], {found.type} }}"
 
     def text(self, entry: str) -> str:
         """The function ``entry``."""
@@ -71,7 +74,7 @@ class FramedLoop:
         blocks = [line for name, each in self.functions.items() for line in self._blocks(name, each)]
         given = [(f"  store {type} {name}, ptr {PRIVATE} %first.{at}",
                   self.frame.address(f"%first.{at}", "%first", name))
-                 for at, (type, name) in enumerate(function.parameters) if at not in function.kept]
+                 for at, (type, name) in enumerate(function.parameters) if at not in self.kept]
         frames = f"[{self.depth.levels} x {self.frame.type}]"
         start = [
             "start:", f"  %frames = alloca {frames}, align 16, addrspace(5)", "  %level = alloca i32, addrspace(5)",
@@ -96,17 +99,17 @@ class FramedLoop:
         """A block, and others for what follows a call in it."""
         made: list[str] = []
         for at, line in enumerate(lines):
-            call, argument, end = CALL.match(line), _ARGUMENT.match(line), _RETURN.match(line)
-            if ALLOCA.match(line) or "@llvm.lifetime." in line:
+            call, copied, end = read_call(line), read_freeze(line), read_return(line)
+            if read_alloca(line) or "@llvm.lifetime." in line:
                 continue
-            if argument is not None and argument[3] in self.frame.types:
-                made.append(f"  {argument[1]} = load {argument[2]}, ptr {PRIVATE} {argument[3]}")
-            elif call is not None and unquote_name(call[2]) in self.functions:
+            if copied is not None and copied.value in self.frame.types:
+                made.append(f"  {copied.name} = load {copied.type}, ptr {PRIVATE} {copied.value}")
+            elif call is not None and call.callee in self.functions:
                 yield from self._emit_framed_block(label, [*made, *self._emit_call(label, call)])
                 yield from self._block(name, f"{label}.on", [*self._came_back(call), *lines[at + 1 :]])
                 return
-            elif end is not None:
-                made += [] if end[1] == "void" else [f"  store {end[1]}, ptr {PRIVATE} {self._result(name)}"]
+            elif end:
+                made += [] if end == "void" else [f"  store {end}, ptr {PRIVATE} {self._result(name)}"]
                 made.append(f"  br label %return.{list(self.functions).index(name)}")
             else:
                 made.append(line)
@@ -116,22 +119,20 @@ class FramedLoop:
         """With addresses in the frame of the level that the block runs at."""
         own: dict[str, str] = {}
         for line in lines:
-            for found in NAME.finditer(line):
-                if found[0] in self.frame.types:
-                    own[found[0]] = f"%{label}.{found[1]}"
+            own |= {name: f"%{label}.{name[1:]}" for name in values_in(line) if name in self.frame.types}
         yield f"{label}:"
         yield from self._here(label)
         yield from (self.frame.address(mine, f"%{label}.frame", name) for name, mine in own.items())
-        yield from (NAME.sub(lambda found: own.get(found[0], found[0]), line) for line in lines)
+        yield from (rename_values(line, lambda name: own.get(name, name)) for line in lines)
 
     def _here(self, label: str) -> Iterator[str]:
         yield f"  %{label}.level = load i32, ptr {PRIVATE} %level"
         yield (f"  %{label}.frame = getelementptr [{self.depth.levels} x {self.frame.type}], ptr {PRIVATE} %frames, "
                f"i32 0, i32 %{label}.level")
 
-    def _emit_call(self, label: str, call: re.Match[str]) -> Iterator[str]:
+    def _emit_call(self, label: str, call: TextCall) -> Iterator[str]:
         """The end of a block that calls."""
-        callee = self.functions[unquote_name(call[2])]
+        callee = self.functions[call.callee]
         self.returns[callee.name].append(f"{label}.on")
         number = len(self.returns[callee.name])
         frames = f"[{self.depth.levels} x {self.frame.type}]"
@@ -140,10 +141,10 @@ class FramedLoop:
         yield f"  br i1 %{label}.fits, label %{label}.call, label %{label}.deep"
         yield f"{label}.call:"
         yield f"  %{label}.new = getelementptr {frames}, ptr {PRIVATE} %frames, i32 0, i32 %{label}.next"
-        for at, ((type, name), value) in enumerate(zip(callee.parameters, arguments(call), strict=True)):
-            if at not in callee.kept:
+        for at, ((type, name), given) in enumerate(zip(callee.parameters, call.arguments, strict=True)):
+            if at not in self.kept:
                 yield self.frame.address(f"%{label}.given{at}", f"%{label}.new", name)
-                yield f"  store {type} {value}, ptr {PRIVATE} %{label}.given{at}"
+                yield f"  store {type} {given.value}, ptr {PRIVATE} %{label}.given{at}"
         yield f"  store i32 {number}, ptr {PRIVATE} %{label}.new"
         yield f"  store i32 %{label}.next, ptr {PRIVATE} %level"
         yield f"  br label %{next(iter(callee.blocks))}"
@@ -153,10 +154,10 @@ class FramedLoop:
             yield f"  store {callee.gives} zeroinitializer, ptr {PRIVATE} {self._result(callee.name)}"
         yield f"  br label %{label}.on"
 
-    def _came_back(self, call: re.Match[str]) -> Iterator[str]:
-        callee = self.functions[unquote_name(call[2])]
-        if call[1] is not None:
-            yield f"  {call[1]} = load {callee.gives}, ptr {PRIVATE} {self._result(callee.name)}"
+    def _came_back(self, call: TextCall) -> Iterator[str]:
+        callee = self.functions[call.callee]
+        if call.result:
+            yield f"  {call.result} = load {callee.gives}, ptr {PRIVATE} {self._result(callee.name)}"
 
     def _emit_return_dispatch(self, name: str, entry: bool) -> Iterator[str]:
         """Where calls of a function end: at the place that its frame names."""
@@ -184,12 +185,8 @@ class FramedLoop:
 
 def _prefix_names(function: TextFunction, prefix: str) -> TextFunction:
     def own(text: str) -> str:
-        return NAME.sub(lambda found: f"%{prefix}{_plain(found[1])}", text)
+        return rename_values(text, lambda name: f"%{prefix}{plain_name(name[1:])}")
 
-    blocks = {prefix + _plain(label): [own(line) for line in lines] for label, lines in function.blocks.items()}
+    blocks = {prefix + plain_name(label): [own(line) for line in lines] for label, lines in function.blocks.items()}
     parameters = [(type, own(name)) for type, name in function.parameters]
     return replace(function, header=own(function.header), parameters=parameters, blocks=blocks)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^-\w$.]", "_", unquote_name(name))

@@ -7,7 +7,6 @@ are parameters of the hook.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -17,13 +16,25 @@ from luthier_py.isa import InstructionSet
 from luthier_py.rewrite.jit.bitcode.computing_calls import check_calls
 from luthier_py.rewrite.jit.bitcode.device_library import device_library
 from luthier_py.rewrite.jit.bitcode.frames import TOO_DEEP
-from luthier_py.rewrite.jit.bitcode.private_memory import start_of_body, with_private_pointers, with_tables
+from luthier_py.rewrite.jit.bitcode.private_memory import with_private_pointers, with_tables
 from luthier_py.rewrite.jit.bitcode.recursion import DEEPEST, recursive, with_deepest, without_recursion
 from luthier_py.rewrite.jit.inserted_text import has_foreign_text
 from luthier_py.rewrite.jit.python.builder import GLOBAL
 from luthier_py.rewrite.jit.python.frontend import HookIr, module
-from luthier_py.rewrite.tool.cpp.declared import llvm_type
-from luthier_py.rewrite.tool.cpp.device_ir import SYMBOL, Depth, DeviceIr, numbers, renumber_metadata, unquote_name
+from luthier_py.rewrite.llvm_text.functions import body_of, find_callees, insert_at_start, without_expressions
+from luthier_py.rewrite.llvm_text.modules import (
+    add_attribute,
+    attributes_for_inlining,
+    make_internal,
+    numbers,
+    read_variable,
+    renumber_metadata,
+    variables_of,
+    without_locations,
+    without_nodes,
+)
+from luthier_py.rewrite.llvm_text.names import llvm_type, quote_name, replace_symbols, symbol_of, symbols_in
+from luthier_py.rewrite.tool.cpp.device_ir import Depth, DeviceIr
 from luthier_py.rewrite.tool.cpp.native import Native
 from luthier_py.rewrite.tool.cpp.native_tables import TABLES, table_text
 from luthier_py.rewrite.tool.hooks.hook import Hook
@@ -31,30 +42,16 @@ from luthier_py.rewrite.tool.hooks.hook import Hook
 _INLINING = "always_inliner", "global_dead_code_eliminate"
 _APART = 1_000_000  # added to numbers of attributes and metadata: each unit has its own
 _LIBRARIES = "__ocml_", "__ockl_"
-_DEBUG = re.compile(r"^ *#dbg_\w+\(.*\)\n|,? !dbg !\d+", re.MULTILINE)
-_DEBUG_NODE = re.compile(r", !(\d+)\b")
-_ATTRIBUTE = re.compile(r'"[^"]*"(?:="[^"]*")?|\b(?:noinline|optnone)\b')
-_LINKAGE = "private internal available_externally linkonce weak linkonce_odr weak_odr dso_local hidden protected"
-_WORDS = rf"(?: (?:{_LINKAGE.replace(' ', '|')})(?= ))*"
-_DEFINE = re.compile(rf"^define{_WORDS} (.*?)(?: comdat(?:\(\S+\))?)?( align \d+)?( \{{\n)", re.DOTALL)
-_GLOBAL = re.compile(rf"^(@\S+ =){_WORDS}", re.DOTALL)
-_VARIABLE = re.compile(r"^(@\S+ =).*? addrspace\(1\) externally_initialized global (.*)$", re.DOTALL)
-_NAMED_MEMORY = re.compile(r'^@("[^"]*"|[-\w$.]+) = (?!extern_weak)[^\n@]*?addrspace\((\d)\)', re.MULTILINE)
 _WHY_NOT = {
-    "1": "which is no tool variable: give it the type of a number, or of an array of them, and no addresses",
-    "3": "which is in LDS: hooks have none of their own, use a local array or a __device__ variable",
-    "4": "a constant that holds addresses: use numbers",
+    1: "which is no tool variable: give it the type of a number, or of an array of them, and no addresses",
+    3: "which is in LDS: hooks have none of their own, use a local array or a __device__ variable",
+    4: "a constant that holds addresses: use numbers",
 }
-_SPACE, _SHORT_SPACE = re.compile(r"addrspace\((\d+)\)"), re.compile(r"addrspace~(\d+)~")
-_EXPRESSION = re.compile(
-    r"\b(getelementptr|addrspacecast|ptrtoint|inttoptr|bitcast|trunc|add|sub)((?: (?:inbounds|nusw|nuw|nsw))*) "
-    r"\(([^()]*%[^()]*)\)")
-_CALLED = re.compile(r'\bcall [^@\n]*@("[^"]*"|[-\w$.]+)\(')
 
 
 def calls_bitcode(ir: HookIr) -> bool:
     """Functions of a source, or of AMD's device library; or functions that call themselves, which go the same way."""
-    return bool(ir.natives or ir.depths) or any(_is_of_library(_symbol(line)) for line in ir.declarations)
+    return bool(ir.natives or ir.depths) or any(_is_of_library(symbol_of(line)) for line in ir.declarations)
 
 
 def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
@@ -71,16 +68,14 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     if has_foreign_text(text):
         raise Unsupported(f"{hook.place}: hook {hook.name} has inline assembly, which C++ cannot have here; hooks in "
                           "Python can, as asm(...)")
-    for called in _CALLED.findall(text):
+    for called in find_callees(text):
         if not called.startswith("llvm."):
             raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which is not in its source")
     check_calls(hook, text, units, [native.symbol for native in ir.natives])
     tables, start = _tables(hook, units[0], addresses.pop(TABLES, "")) if units else ({}, "")
     text = with_addresses(text, addresses | tables)
     _check_globals(hook, text)
-    begin = start_of_body(text)
-    text = f"{text[:begin]}{start}{text[begin:]}"
-    return replace(ir, function=text, declarations=frozenset(), natives=(), alone=True)
+    return replace(ir, function=insert_at_start(text, start), declarations=frozenset(), natives=(), alone=True)
 
 
 def _map_captures(hook: Hook, native: Native) -> Iterator[tuple[str, str]]:
@@ -92,11 +87,11 @@ def _map_captures(hook: Hook, native: Native) -> Iterator[tuple[str, str]]:
 
 def _check_globals(hook: Hook, text: str) -> None:
     """What is left of memory that has a name cannot be: nothing would give it an address."""
-    begin = start_of_body(text)
-    used = {unquote_name(name) for name in SYMBOL.findall(text[begin : text.index("\n}\n", begin)])}
-    for name, space in _NAMED_MEMORY.findall(text):
-        if unquote_name(name) in used:
-            raise Unsupported(f"{hook.place}: hook {hook.name} uses {unquote_name(name)}, {_WHY_NOT[space]}")
+    begin, end = body_of(text)
+    used = set(symbols_in(text[begin:end]))
+    for variable, _ in variables_of(text):
+        if variable.space and variable.name in used and "extern_weak" not in variable.words:
+            raise Unsupported(f"{hook.place}: hook {hook.name} uses {variable.name}, {_WHY_NOT[variable.space]}")
 
 
 def _tables(hook: Hook, unit: DeviceIr, address: str) -> tuple[dict[str, str], str]:
@@ -131,26 +126,13 @@ def _inline_into_hook(hook: Hook, text: str, depths: Mapping[str, Depth], isa: I
 
 def with_addresses(text: str, addresses: Mapping[str, str]) -> str:
     """A module with one function, in which values of it stand for the addresses of symbols."""
-    begin = start_of_body(text)
-    end = text.index("\n}\n", begin)
-    named = SYMBOL.sub(lambda found: addresses.get(unquote_name(found[1]), found[0]), text[begin:end])
-    return f"{text[:begin]}{_without_expressions(named)}{text[end:]}"
-
-
-def _without_expressions(body: str) -> str:
-    """A constant may not be made of a value: what was one becomes an instruction at the beginning."""
-    body, made = _SPACE.sub(r"addrspace~\1~", body), dict[str, str]()
-    while found := _EXPRESSION.search(body):
-        instruction = f"{found[1]}{found[2]} {found[3]}"
-        name = made.setdefault(instruction, f"%address{len(made)}")
-        body = body[: found.start()] + name + body[found.end() :]
-    lines = "".join(f"  {name} = {instruction}\n" for instruction, name in made.items())
-    return _SHORT_SPACE.sub(r"addrspace(\1)", lines + body)
+    begin, end = body_of(text)
+    return text[:begin] + without_expressions(replace_symbols(text[begin:end], addresses)) + text[end:]
 
 
 def _whole(ir: HookIr, units: list[DeviceIr], isa: InstructionSet) -> str:
     """The hook with all that it may call, as a module."""
-    declared = {_symbol(line): line for line in ir.declarations}
+    declared = {symbol_of(line): line for line in ir.declarations}
     start = {native.symbol for native in ir.natives} | declared.keys()
     found = _collect_needed_symbols(start, units)
     if any(_is_of_library(name) for name in start.union(*found.values())):
@@ -160,9 +142,10 @@ def _whole(ir: HookIr, units: list[DeviceIr], isa: InstructionSet) -> str:
     sending = {sender.symbol for native in ir.natives for sender in native.senders}  # the hook's text has them
     parts = []
     for number, unit in enumerate(units):
-        texts = [_own(_DEBUG.sub("", unit.symbols[name]), name in captured)
+        texts = [_own(without_locations(unit.symbols[name]), name in captured)
                  for name in unit.symbols if name in found[number] - sending]
-        attributes = (f"attributes #{at} = {{ {_ATTRIBUTE.sub('', words)} }}" for at, words in unit.attributes.items())
+        attributes = (f"attributes #{at} = {{ {attributes_for_inlining(words)} }}"
+                      for at, words in unit.attributes.items())
         parts += [renumber_metadata("\n".join([*texts, *attributes, *_nodes(unit, texts)]), _APART * (number + 1))]
     here = set[str]().union(*found.values())
     kept = frozenset(line for name, line in declared.items() if name not in here)
@@ -192,15 +175,11 @@ def _is_of_library(symbol: str) -> bool:
 def _own(text: str, captured: bool) -> str:
     """A symbol as a part of the hook: inlined, or a variable somewhere else that is ``captured``."""
     if text.startswith("define "):
-        found = _DEFINE.match(text)
-        assert found is not None
-        return f"define internal {found[1]} alwaysinline{found[2] or ''}{found[3]}{text[found.end():]}"
-    variable = _VARIABLE.match(text)
-    if captured and variable is not None:
-        return f"{variable[1]} external addrspace(1) global {llvm_type(variable[2])}\n"
-    if text.startswith("@"):
-        return re.sub(r", comdat(\(\S+\))?", "", _GLOBAL.sub(r"\1 internal", text))
-    return text
+        return add_attribute(make_internal(text), "alwaysinline")
+    variable = read_variable(text)
+    if captured and variable is not None and variable.external and variable.space == 1:
+        return f"@{quote_name(variable.name)} = external addrspace(1) global {llvm_type(variable.data)}\n"
+    return make_internal(text) if text.startswith("@") else text
 
 
 def _nodes(unit: DeviceIr, texts: list[str]) -> list[str]:
@@ -209,14 +188,8 @@ def _nodes(unit: DeviceIr, texts: list[str]) -> list[str]:
     found: dict[int, str] = {}
     while todo:
         number = todo.pop()
-        kept = found[number] = _DEBUG_NODE.sub(
-            lambda each: "" if unit.nodes[int(each[1])].startswith("!DI") else each[0], unit.nodes[number])
+        kept = found[number] = without_nodes(unit.nodes[number], lambda each: unit.nodes[each].startswith("!DI"))
         todo |= numbers(kept, "!") - found.keys()
     distinct = {number for number, node in found.items() if number in numbers(node, "!")}
     return [f"!{number} = {'distinct ' if number in distinct else ''}{node}"
             for number, node in sorted(found.items())]
-
-
-def _symbol(line: str) -> str:
-    found = SYMBOL.search(line)
-    return unquote_name(found[1]) if found is not None else ""

@@ -7,28 +7,31 @@ is not made, gives 0, and is told to the hook (`TOO_DEEP`). Lanes of a wave may 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from luthier_py.base.errors import Unsupported
 from luthier_py.rewrite.jit.bitcode.frames import TOO_DEEP, FramedLoop
-from luthier_py.rewrite.jit.bitcode.private_memory import start_of_body
-from luthier_py.rewrite.jit.bitcode.text_functions import (
-    ALLOCA,
-    CALL,
-    FUNCTION,
-    LABEL,
-    NAME,
-    arguments,
-    functions_of,
-    names_in,
-    parse_function,
-    rewrite_functions,
-    symbol_of,
-)
 from luthier_py.rewrite.jit.python.builder import PRIVATE
-from luthier_py.rewrite.tool.cpp.device_ir import SYMBOL, Depth, unquote_name
+from luthier_py.rewrite.llvm_text.functions import (
+    TextCall,
+    TextFunction,
+    find_derived_pointers,
+    insert_at_start,
+    label_of,
+    read_alloca,
+    read_call,
+    rename_sources,
+    rewrite_calls,
+)
+from luthier_py.rewrite.llvm_text.modules import (
+    add_attribute,
+    functions_of,
+    remove_attribute,
+    rewrite_functions,
+    without_declarations,
+)
+from luthier_py.rewrite.llvm_text.names import rename_values, symbol_of, symbols_in, values_in
+from luthier_py.rewrite.tool.cpp.device_ir import Depth
 
 DEEPEST = "luthier.deepest"  # asks for what TOO_DEEP was called with, or 0
 SIMPLER = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "tail_call_elimination", "simplify_cfg",
@@ -37,14 +40,9 @@ SIMPLER = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "tai
 IN_MEMORY = "register_to_memory", "instruction_namer"
 """Passes after which no value lives on from one block to another."""
 
-_ADDRESS = re.compile(r"^ *(%[-\w$.]+) = (addrspacecast|getelementptr [^%]*,) ptr(?: addrspace\(5\))? (%[-\w$.]+)"
-                      r"(?:(?:, i\d+ \d+)*| to ptr)$")
-
-
 def recursive(text: str) -> list[frozenset[str]]:
     """Functions of a module that call themselves or each other, those together that do."""
-    calls = {unquote_name(found[1]): {unquote_name(name) for name in SYMBOL.findall(found[0].partition("\n")[2])}
-             for found in FUNCTION.finditer(text)}
+    calls = {name: set(symbols_in(part.partition("\n")[2])) for name, part in functions_of(text)}
     reached = {name: _collect_reachable(name, calls) for name in calls}
     groups = {frozenset(other for other in reached[name] if name in reached[other])
               for name in calls if name in reached[name]}
@@ -63,8 +61,7 @@ def _collect_reachable(name: str, calls: Mapping[str, set[str]]) -> set[str]:
 def without_recursion(text: str, depths: Mapping[str, Depth], passes: Callable[..., str], where: str) -> str:
     """``passes``: a module after LLVM's passes of the given names. Raises Unsupported where no depth is declared."""
     for group in recursive(text):
-        text = rewrite_functions(text, group,
-                                 lambda part: re.sub(r"^(define [^\n]*\)[^\n()]*?) alwaysinline", r"\1", part))
+        text = rewrite_functions(text, group, lambda part: remove_attribute(part, "alwaysinline"))
     text = passes(text, *SIMPLER)
     groups = recursive(text)
     kept = {name: _same_at_each_level(part) for group in groups for name, part in functions_of(text, group)}
@@ -76,44 +73,40 @@ def without_recursion(text: str, depths: Mapping[str, Depth], passes: Callable[.
         if not declared:
             raise Unsupported(f"{where} calls {min(group)}, which calls itself: declare how deep, with "
                               "LUTHIER_DEPTH(levels) before it, or use a loop")
-        parts = [replace(parse_function(part), kept=kept[name] if len(group) == 1 else frozenset())
-                 for name, part in functions_of(text, group)]
-        loops = {part.name: FramedLoop(parts, min(declared, key=lambda each: each.levels), where) for part in parts}
+        parts = [TextFunction.read(part) for _, part in functions_of(text, group)]
+        same = kept[parts[0].name] if len(group) == 1 else frozenset[int]()
+        depth = min(declared, key=lambda each: each.levels)
+        loops = {part.name: FramedLoop(parts, same, depth, where) for part in parts}
         text = rewrite_functions(text, group, lambda part, loops=loops: loops[symbol_of(part)].text(symbol_of(part)))  # type: ignore
     ending = f"\ndeclare void @{TOO_DEEP}(i64)\n" if groups else ""
-    return _mark_always_inline(text) + ending
+    return add_attribute(text, "alwaysinline", "define internal ") + ending  # all but the hook
 
 
 def with_deepest(text: str) -> str:
     """A module that has the hook alone, in which it is told what went too deep."""
     if f"@{DEEPEST}(" not in text and f"@{TOO_DEEP}(" not in text:
         return text
-    text = re.sub(rf"^declare [^\n]*@(?:{TOO_DEEP}|{DEEPEST})\(.*\n", "", text, flags=re.MULTILINE)
     where = f"ptr {PRIVATE} %deepest"
-    text = re.sub(rf"(?:tail )?call void @{TOO_DEEP}\(i64 (\d+)\)[^\n]*", rf"store i64 \1, {where}", text)
-    text = re.sub(rf"(?:tail )?call i64 @{DEEPEST}\(\)[^\n]*", f"load i64, {where}", text)
-    begin = start_of_body(text)
-    return f"{text[:begin]}  %deepest = alloca i64, {PRIVATE}\n  store i64 0, ptr {PRIVATE} %deepest\n{text[begin:]}"
 
+    def note(call: TextCall) -> str:
+        return f"{call.start}store i64 {call.arguments[0].value}, {where}"
 
-def _mark_always_inline(text: str) -> str:
-    """All functions but the hook."""
-    return re.sub(r"^(define internal [^\n]*\))((?! alwaysinline)[^\n()]*\{)$", r"\1 alwaysinline\2", text,
-                  flags=re.MULTILINE)
+    text = rewrite_calls(without_declarations(text, (TOO_DEEP, DEEPEST)), TOO_DEEP, note)
+    text = rewrite_calls(text, DEEPEST, lambda call: f"{call.start}load i64, {where}")
+    return insert_at_start(text, f"  %deepest = alloca i64, {PRIVATE}\n  store i64 0, ptr {PRIVATE} %deepest\n")
 
 
 def _same_at_each_level(text: str) -> frozenset[int]:
     """Parameters that the function gives itself as they are."""
-    function = parse_function(text)
-    names = [name for _, name in function.parameters]
-    calls = [found for lines in function.blocks.values() for line in lines if (found := CALL.match(line))
-             and unquote_name(found[2]) == function.name]  # fmt: skip
-    return frozenset(at for at, name in enumerate(names) if all(arguments(call)[at] == name for call in calls))
+    function = TextFunction.read(text)
+    calls = [call for call in map(read_call, function.lines) if call is not None and call.callee == function.name]
+    return frozenset(at for at, (_, name) in enumerate(function.parameters)
+                     if all(call.arguments[at].value == name for call in calls))
 
 
 def _prepare_for_frames(text: str, group: frozenset[str], kept: Mapping[str, frozenset[int]], where: str) -> str:
     """Its arguments are values of the entry block, and each call of the group ends a block."""
-    function = parse_function(text)
+    function = TextFunction.read(text)
     if any(not type for type, _ in function.parameters):
         raise Unsupported(f"{where} calls {function.name}, which calls itself and takes or gives a structure in "
                           "memory; give it a pointer instead")
@@ -121,14 +114,14 @@ def _prepare_for_frames(text: str, group: frozenset[str], kept: Mapping[str, fro
     given = [(type, name) for at, (type, name) in enumerate(function.parameters) if at not in same]
     own = {name: f"%argument{at}" for at, (_, name) in enumerate(given)}
     body = text.partition("\n")[2]
-    body = NAME.sub(lambda found: own.get(found[0], found[0]), body)
+    body = rename_values(body, lambda name: own.get(name, name))
     lines, count = [function.header], 0
     for line in body.splitlines():
         lines.append(line)
-        if LABEL.match(line) and len(lines) == 2:
+        if label_of(line) and len(lines) == 2:
             lines += [f"  {own[name]} = freeze {type} {name}" for type, name in given]
-        call = CALL.match(line)
-        if call is not None and unquote_name(call[2]) in group:
+        call = read_call(line)
+        if call is not None and call.callee in group:
             lines += [f"  br label %after.call{count}", "", f"after.call{count}:"]
             count += 1
     return _with_own_addresses(_phis_renamed("\n".join(lines) + "\n"))
@@ -136,12 +129,12 @@ def _prepare_for_frames(text: str, group: frozenset[str], kept: Mapping[str, fro
 
 def _with_own_addresses(text: str) -> str:
     """Each block works out the addresses of arrays for itself: as values in memory they would be of unknown memory."""
-    function = parse_function(text)
-    arrays = {found[1] for lines in function.blocks.values() for line in lines if (found := ALLOCA.match(line))}
+    function = TextFunction.read(text)
+    arrays = {found.name for found in map(read_alloca, function.lines) if found is not None}
     derived: dict[str, str] = {}
     while True:
-        more = {found[1]: line for lines in function.blocks.values() for line in lines if (
-            found := _ADDRESS.match(line)) and found[3] in arrays | derived.keys() and found[1] not in derived}
+        more = {name: line for line in function.lines for name, base in find_derived_pointers(line)
+                if base in arrays | derived.keys() and name not in derived}
         if not more:
             break
         derived |= more
@@ -155,13 +148,13 @@ def _block_with_addresses(body: Sequence[str], derived: Mapping[str, str], suffi
     phis = [line for line in body if " = phi " in line]
     rest = "\n".join(body[len(phis):])
     derived = {name: line for name, line in derived.items() if line not in body}
-    used, todo = set[str](), set(names_in(rest)) & derived.keys()
+    used, todo = set[str](), set(values_in(rest)) & derived.keys()
     while todo:
         used |= todo
-        todo = {name for each in todo for name in names_in(derived[each])} & derived.keys() - used
+        todo = {name for each in todo for name in values_in(derived[each])} & derived.keys() - used
 
     def own(text: str) -> str:
-        return NAME.sub(lambda found: f"{found[0]}{suffix}" if found[0] in used else found[0], text)
+        return rename_values(text, lambda name: f"{name}{suffix}" if name in used else name)
 
     return [*phis, *(own(line) for name, line in derived.items() if name in used), *own(rest).splitlines()]
 
@@ -171,10 +164,8 @@ def _phis_renamed(text: str) -> str:
     last: dict[str, str] = {}
     block = first = ""
     for line in text.splitlines():
-        found = LABEL.match(line)
-        if found is not None:
-            block = found[1]
+        if label := label_of(line):
+            block = label
             first = first if block.startswith("after.call") else block
             last[first] = block
-    return re.sub(r"^ *%\S+ = phi .*$", lambda phi: re.sub(
-        r"(, )%([-\w$.]+)( \])", lambda end: f"{end[1]}%{last[end[2]]}{end[3]}", phi[0]), text, flags=re.MULTILINE)
+    return rename_sources(text, last)

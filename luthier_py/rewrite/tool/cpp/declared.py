@@ -13,7 +13,10 @@ from functools import cached_property
 
 from luthier_py.base.errors import HookError
 from luthier_py.isa import Space
-from luthier_py.rewrite.tool.cpp.device_ir import SYMBOL, DeviceIr
+from luthier_py.rewrite.llvm_text.functions import read_header
+from luthier_py.rewrite.llvm_text.modules import elements_of, fields_of, locations_of, read_variable
+from luthier_py.rewrite.llvm_text.names import pointer_space, symbol_of
+from luthier_py.rewrite.tool.cpp.device_ir import DeviceIr
 from luthier_py.rewrite.tool.cpp.native import PlacedTable, Sender
 from luthier_py.rewrite.tool.cpp.native_tables import constant_bytes, place_tables
 from luthier_py.rewrite.tool.hooks.hook import Parameter, Signature
@@ -51,19 +54,13 @@ _BASIC = {
 _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type",
             "DW_TAG_enumeration_type")  # fmt: skip
 _POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
-_OTHER_MEMORY = re.compile(r"ptr addrspace\((?!1\))\d+\)")
 _NEAR_BITS = 32
 _NEAR_POINTER = "near_pointer"
 _BY_NEAR = "hooks read LDS and private memory by luthier::lds<T> and luthier::scratch<T>, of numbers and structures"
 _NEAR = {3: Space.LDS, 2: Space.LDS, 5: Space.SCRATCH, 1: Space.SCRATCH}  # as DWARF has them, and clang before it did
 _IN_LLVM = {Space.LDS: "ptr addrspace(3)", Space.SCRATCH: "ptr addrspace(5)"}
-_VARIABLE = re.compile(r"@\S+ = [^@]*?addrspace\(1\) externally_initialized global (.*?), (?:align|!dbg)", re.DOTALL)
 _MARKS = "luthier.hook:", "luthier.device:"
 _SENDS = "luthier.push:"
-_FIELD = re.compile(r'(\w+): ("[^"]*"|![0-9]+|[^,()]+)')
-_HEADER = re.compile(r'define (?P<before>.*?)@(?P<name>"[^"]*"|[-\w$.]+)\((?P<parameters>.*)\)(?P<after>[^()]*)\{')
-_LLVM_TYPE = re.compile(r'(\bptr(?: addrspace\(\d+\))?|\[[^\]]*\]|<[^>]*>|\{.*\}|%"[^"]*"|%[-\w$.:]+|void|i\d+|float|'
-                        r"double|half|bfloat)")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +116,8 @@ class Unit:
     def function(self, symbol: str) -> Declared:
         """Raises HookError for types that no hook can have."""
         mark, place = self.marked[symbol]
-        header = _HEADER.match(self.ir.symbols[symbol])
-        assert header is not None
-        takes = tuple(llvm_type(text) for text in split_at_commas(header["parameters"]))
-        gives = llvm_type(header["before"])
+        _, gives, parameters = read_header(self.ir.symbols[symbol])
+        takes = tuple(type for type, _ in parameters)
         kind, _, words = mark.removeprefix("luthier.").partition(":")
         where = f"{place}: {self._name(symbol)}"
         signature, offsets = self._signature(symbol, where)
@@ -132,7 +127,7 @@ class Unit:
             raise HookError(f"{where}: it takes a structure; pass its members")
         wanted = [_in_llvm(each.type) for each in (*signature.parameters, *signature.results[:1])]
         if other := next((text for text, want in zip((*takes, gives), wanted, strict=False)
-                          if _OTHER_MEMORY.fullmatch(text) and text != want), None):
+                          if pointer_space(text) not in (None, 0, 1) and text != want), None):
             raise HookError(f"{where}: it takes or gives a pointer to other memory than global memory ({other}); "
                             "luthier::lds<T> and luthier::scratch<T> are those that hooks can have")
         if gives == "void" and signature.results:
@@ -188,10 +183,10 @@ class Unit:
 
     def _variables(self) -> Iterator[Global]:
         for symbol, text in self.ir.symbols.items():
-            value = _VARIABLE.match(text)
-            found = self._fields(self._fields(int(number[0])).get("var")) if (
-                number := re.findall(r"!dbg !(\d+)", text)) else {}
-            if value is None or not found or SYMBOL.search(value[1]):
+            variable, numbers = read_variable(text), locations_of(text)
+            found = self._fields(self._fields(numbers[0]).get("var")) if numbers else {}
+            if variable is None or not (variable.external and variable.space == 1) or not found or (
+                    symbol_of(variable.data)):
                 continue
             node = self._fields(found.get("type"))
             while node.get("tag") in _THROUGH:
@@ -203,15 +198,15 @@ class Unit:
             except HookError:
                 continue
             if not isinstance(type, Pointer) and type != BOOL and len(counts) <= 1:
-                (data,) = constant_bytes([value[1]])
+                (data,) = constant_bytes([variable.data])
                 yield Global(symbol, str(found["name"]), type, int(str(counts[0])) if counts else None,
                              data if any(data) else None)
 
     def _subprogram(self, symbol: str) -> dict[str, object]:
-        numbers = re.findall(r"!dbg !(\d+)", self.ir.symbols[symbol].partition("\n")[0])
+        numbers = locations_of(self.ir.symbols[symbol].partition("\n")[0])
         if not numbers:
             raise HookError(f"{self.where}: {symbol} has no debug information; compile it with -g")
-        return {**self._fields(int(numbers[-1])), "number": int(numbers[-1])}
+        return {**self._fields(numbers[-1]), "number": numbers[-1]}
 
     def _signature(self, symbol: str, where: str) -> tuple[Signature, tuple[int, ...]]:
         subprogram = self._subprogram(symbol)
@@ -339,41 +334,13 @@ class Unit:
 
     def _fields(self, number: object) -> dict[str, object]:
         """Of a node; references as numbers, texts without their quotes."""
-        if not isinstance(number, int):
-            return {}
-        return {name: int(value[1:]) if value[:1] == "!" and value[1:].isdigit() else value.strip('" ')
-                for name, value in _FIELD.findall(self.ir.nodes.get(number, ""))}
+        return fields_of(self.ir.nodes.get(number, "")) if isinstance(number, int) else {}
 
     def _list(self, number: object) -> list[int | None]:
         """Of a tuple; None for null."""
-        if not isinstance(number, int):
-            return []
-        words = re.findall(r"!(\d+)|(null)", self.ir.nodes.get(number, ""))
-        return [None if null else int(word) for word, null in words]
+        return elements_of(self.ir.nodes.get(number, "")) if isinstance(number, int) else []
 
 
 def _in_llvm(type: Type) -> str:
     """A pointer to other memory than global memory, as LLVM writes it."""
     return _IN_LLVM[type.space] if isinstance(type, NearPointer) else ""
-
-
-def split_at_commas(parameters: str) -> list[str]:
-    """At commas that are in no brackets."""
-    parts, depth = [""], 0
-    for character in parameters:
-        depth += (character in "([{<") - (character in ")]}>")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
-
-
-def llvm_type(text: str) -> str:
-    """The first type in a text that begins with words of linkage, or goes on with attributes."""
-    if re.search(r"\b(byref|byval|sret)\(", text):
-        return ""
-    without = re.sub(r"\b(range|align|dereferenceable(_or_null)?|memory|captures|initializes|nofpclass)\([^)]*\)+", "",
-                     text)  # fmt: skip
-    found = _LLVM_TYPE.search(without)
-    return found[0] if found is not None else ""

@@ -6,19 +6,14 @@ in quotes is never taken for a name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from luthier_py.rewrite.llvm_text.modules import read_module, rows_of_annotations, string_of
+from luthier_py.rewrite.llvm_text.names import symbols_in
+
 DEPTH_MARK = "luthier.depth:"
-SYMBOL = re.compile(r'@("[^"]*"|[-\w$.]+)')
-_QUOTED = r'"[^"]*"'
-_DEFINITION = re.compile(r"^define [^\n]*\{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
-_TYPE = re.compile(rf"^(%(?:{_QUOTED}|[-\w$.]+)) = type (.*)\n", re.MULTILINE)
-_LOCAL = re.compile(rf"%(?:{_QUOTED}|[-\w$.]+)")
-_NUMBERED = re.compile(rf"({_QUOTED})|([!#])(\d+)\b")
-_NODE = re.compile(r"^!(\d+) = (?:distinct )?(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +46,15 @@ class DeviceIr:
     def parse(cls, text: str) -> DeviceIr:
         """A module from the text that LLVM prints of it; structures lose their names. ``attributes`` and ``nodes``
         (metadata) are by their numbers."""
-        text = _without_names_of_types(text)
-        functions = _DEFINITION.findall(text)
-        lines = _DEFINITION.sub("", text).splitlines(keepends=True)
-        found = [*functions, *(line for line in lines if line.startswith(("@", "declare ")))]
-        attributes = re.findall(r"^attributes #(\d+) = \{ (.*) \}$", text, re.MULTILINE)
-        return cls(
-            {_name(text): text for text in found},
-            {int(number): words for number, words in attributes},
-            {int(number): node for number, node in _NODE.findall(text)},
-        )
+        module = read_module(text)
+        return cls(module.symbols, module.attributes, module.nodes)
 
     def defines(self, symbol: str) -> bool:
         """Whether it is here with what it is, and not only named."""
         text = self.symbols.get(symbol, "declare ")
         return not text.startswith("declare ") and " external " not in text.partition("\n")[0]
 
-    def uses(self, symbol: str) -> frozenset[str]:
+    def uses(self, symbol: str) -> set[str]:
         """What it names itself."""
         return self._used[symbol]
 
@@ -83,9 +70,8 @@ class DeviceIr:
     @cached_property
     def annotations(self) -> tuple[Annotation, ...]:
         """The rows of llvm.global.annotations; empty where the module has none."""
-        listed = re.sub(r"^\S+ = [^\[]*\[.*?\] \[", "", self.symbols.get("llvm.global.annotations", ""))
-        rows = re.findall(r'@("[^"]*"|[-\w$.]+)[^@]*@([-\w$.]+)[^@]*@([-\w$.]+), i32 (\d+)', listed)
-        return tuple(Annotation(unquote_name(symbol), self._string(text), self._string(file), int(line))
+        rows = rows_of_annotations(self.symbols.get("llvm.global.annotations", ""))
+        return tuple(Annotation(symbol, self._string(text), self._string(file), line)
                      for symbol, text, file, line in rows)
 
     @property
@@ -96,40 +82,8 @@ class DeviceIr:
         return {symbol: Depth(int(levels), line) for symbol, levels, line in found if levels.isdigit() and int(levels)}
 
     def _string(self, symbol: str) -> str:
-        found = re.search(r'c"(.*)\\00"', self.symbols.get(symbol, ""))
-        return re.sub(r"\\([0-9A-F]{2})", lambda code: chr(int(code[1], 16)), found[1]) if found else ""
+        return string_of(self.symbols.get(symbol, ""))
 
     @cached_property
-    def _used(self) -> Mapping[str, frozenset[str]]:
-        return {name: frozenset(unquote_name(each) for each in SYMBOL.findall(text)) & self.symbols.keys()
-                for name, text in self.symbols.items()}
-
-
-def unquote_name(name: str) -> str:
-    """A name of LLVM's without its quotes, if it has some."""
-    return name.strip('"')
-
-
-def renumber_metadata(text: str, by: int) -> str:
-    """With all numbers of attributes and metadata ``by`` higher."""
-    return _NUMBERED.sub(lambda found: found[1] or f"{found[2]}{int(found[3]) + by}", text)
-
-
-def numbers(text: str, mark: str) -> set[int]:
-    """Of attributes (#) or metadata (!)."""
-    return {int(number) for _, found, number in _NUMBERED.findall(text) if found == mark}
-
-
-def _without_names_of_types(text: str) -> str:
-    """Structures by what is in them: LLVM gives a name to one module only."""
-    bodies = dict(_TYPE.findall(text))
-
-    def body(found: re.Match[str]) -> str:
-        return _LOCAL.sub(body, bodies[found[0]]) if found[0] in bodies else found[0]
-
-    return _LOCAL.sub(body, _TYPE.sub("", text))
-
-
-def _name(text: str) -> str:
-    found = SYMBOL.search(text)
-    return unquote_name(found[1]) if found is not None else ""
+    def _used(self) -> Mapping[str, set[str]]:
+        return {name: self.symbols.keys() & set(symbols_in(text)) for name, text in self.symbols.items()}

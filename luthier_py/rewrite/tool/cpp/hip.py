@@ -6,7 +6,6 @@ when something of it is asked for, for each processor once; what was made of the
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,9 +17,11 @@ from luthier_py.base.storage import Shelf, cache_key
 from luthier_py.isa import target, targets
 from luthier_py.rewrite.clang import Search, create_working_folder, inputs_key, run_clang
 from luthier_py.rewrite.clang.search import CLANG, processors
+from luthier_py.rewrite.llvm_text.modules import read_variable
+from luthier_py.rewrite.llvm_text.names import symbol_of
 from luthier_py.rewrite.tool.author import caller
 from luthier_py.rewrite.tool.cpp.declared import Declared, Unit
-from luthier_py.rewrite.tool.cpp.device_ir import DEPTH_MARK, DeviceIr, unquote_name
+from luthier_py.rewrite.tool.cpp.device_ir import DEPTH_MARK, DeviceIr
 from luthier_py.rewrite.tool.cpp.native import Native
 from luthier_py.rewrite.tool.cpp.native_tables import TABLES
 from luthier_py.rewrite.tool.hooks.hook import Device, FloatMode, Hook, Parameter, Signature, make_hook
@@ -228,8 +229,8 @@ class Hooks:
             self._source = before
             raise
         text = unit.ir.symbols[f"{_INSTANCE}{len(before.instances)}"]
-        found = re.search(r' global ptr @("[^"]*"|[-\w$.]+)', text)
-        symbol = unquote_name(found[1]) if found is not None else ""
+        instance = read_variable(text)
+        symbol = symbol_of(instance.data) if instance is not None else ""
         if symbol not in unit.marked:
             raise HookError(f"{caller()}: {name} is not marked with LUTHIER_HOOK or LUTHIER_DEVICE")
         return symbol

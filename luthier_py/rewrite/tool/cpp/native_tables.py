@@ -6,13 +6,13 @@ writes for the GPU; a constant that holds addresses is left out, since these are
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Mapping
 
 from luthier_py.base.llvm import amdgpu_object
 from luthier_py.isa import targets
-from luthier_py.rewrite.tool.cpp.device_ir import SYMBOL
+from luthier_py.rewrite.llvm_text.modules import read_variable
+from luthier_py.rewrite.llvm_text.names import array_of, symbol_of
 from luthier_py.rewrite.tool.cpp.native import PlacedTable
 
 TABLES = "#tables"
@@ -21,9 +21,6 @@ MOST_BYTES_IN_REGISTERS = 64
 """Of an array of numbers that LLVM keeps in registers."""
 BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 
-_CONSTANT = re.compile(r"^@\S+ = [^@]*?\baddrspace\(4\) (?:externally_initialized )?constant (.*)$", re.DOTALL)
-_NO_DATA = re.compile(r", (?:comdat(?:\([^)]*\))?|!\w+ !\d+|section \"[^\"]*\")")
-_SMALL = re.compile(r"\[(\d+) x (\w+)\] ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # name type flags address offset size link info align entry_size
 _SYMBOL = struct.Struct("<IBBHQQ")       # name info other section value size
 _SYMTAB, _OBJECT, _ALIGN = 2, 1, 16
@@ -45,14 +42,13 @@ def place_tables(symbols: Mapping[str, str]) -> tuple[tuple[PlacedTable, ...], b
 
 def table_text(text: str) -> str | None:
     """Type and values of a constant that is in the table, without all that is not its data."""
-    found = _CONSTANT.match(text)
-    if found is None or 'section "llvm.' in text:
+    variable = read_variable(text)
+    if variable is None or not variable.constant or variable.space != 4 or 'section "llvm.' in text:
         return None
-    rest = _NO_DATA.sub("", found[1].strip())
-    small = _SMALL.match(rest)
-    if small is not None and int(small[1]) * BYTES.get(small[2], 99) <= MOST_BYTES_IN_REGISTERS:
+    length, element = array_of(variable.data) or (MOST_BYTES_IN_REGISTERS, "")
+    if length * BYTES.get(element, 99) <= MOST_BYTES_IN_REGISTERS:
         return None
-    return None if SYMBOL.search(re.sub(r'c"[^"]*"', "", rest)) else rest
+    return None if symbol_of(variable.data) else variable.data
 
 
 def constant_bytes(texts: list[str]) -> list[bytes]:
