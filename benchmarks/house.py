@@ -25,6 +25,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE = {".c", ".h", ".cpp", ".hpp", ".ll"}
 MOST_PARAMETERS = 8
+CALLED_BY_OTHERS = frozenset({"declare_command", "device", "hook"})  # decorators
 IRREGULAR = frozenset(
     "begun born bound broken brought built bought caught chosen cut done drawn driven fed felt found foretold foreseen "
     "given gone grown heard held hidden kept known laid led left lent let lost made meant met overheard paid proven "
@@ -153,9 +154,16 @@ def lines_of_ir(sources: list[Source]) -> list[str]:
 
 
 def many_parameters(sources: list[Source]) -> list[str]:
+    """But of what click calls, and of code for the device."""
     return [at(source, node, node.name) for source in sources for node, owner in functions(source)
             if len([*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs]) - isinstance(owner, ast.ClassDef)
-            > MOST_PARAMETERS]
+            > MOST_PARAMETERS and not CALLED_BY_OTHERS & {decorator_of(each) for each in node.decorator_list}]
+
+
+def decorator_of(node: ast.expr) -> str:
+    """Its name, without what it is of and what it is given."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 MEASURES: dict[str, Callable[[list[Source]], list[str]]] = {

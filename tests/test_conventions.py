@@ -38,6 +38,7 @@ PRIVATE_WORDS = frozenset(
     "tickets twin weave woven".split())
 """Instead of which docs/glossary.md has AMD's, LLVM's and the literature's."""
 FILE_LINES = 400
+MOST_PARAMETERS = 8
 FUNCTION_LINES = 60
 
 
@@ -188,6 +189,18 @@ def test_functions_are_short() -> None:
                 if length > FUNCTION_LINES:
                     wrong[f"{name_of(path)}:{node.lineno} {node.name}"] = length
     assert wrong == {}
+
+
+def test_functions_have_few_parameters() -> None:
+    """But hooks and other code for the device, and what click calls."""
+    wrong = []
+    for path in sources("luthier_py"):
+        for node in (each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.FunctionDef)):
+            names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            others = re.search(r"\b(declare_command|device|hook)\b", " ".join(map(ast.unparse, node.decorator_list)))
+            if len([name for name in names if name not in ("self", "cls")]) > MOST_PARAMETERS and not others:
+                wrong.append(f"{name_of(path)}:{node.lineno} {node.name}")
+    assert wrong == []
 
 
 def test_modules_say_what_they_are_for() -> None:

@@ -6,16 +6,16 @@ from luthier_py.base.exports import make_lazy_loader
 
 if TYPE_CHECKING:
     from luthier_py.emulator.devices.device import EmulatorDevice
-    from luthier_py.emulator.devices.resident import PacketDevice
+    from luthier_py.emulator.devices.resident import CodeNames, PacketDevice
     from luthier_py.emulator.options.launch_options import LaunchOptions
     from luthier_py.emulator.waves.cycle_account import LaunchCycles
     from luthier_py.emulator.waves.profile import LaunchProfile
 
-__all__ = ["EmulatorDevice", "LaunchCycles", "LaunchOptions", "LaunchProfile", "PacketDevice"]
+__all__ = ["CodeNames", "EmulatorDevice", "LaunchCycles", "LaunchOptions", "LaunchProfile", "PacketDevice"]
 __getattr__ = make_lazy_loader(__name__, {
     "waves.cycle_account": "LaunchCycles",
     "devices.device": "EmulatorDevice",
     "options.launch_options": "LaunchOptions",
     "waves.profile": "LaunchProfile",
-    "devices.resident": "PacketDevice",
+    "devices.resident": "CodeNames PacketDevice",
 })  # fmt: skip

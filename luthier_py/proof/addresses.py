@@ -22,7 +22,7 @@ return addresses are there to return to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from heapq import heappop, heappush
@@ -31,7 +31,7 @@ from operator import or_
 from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import SCC, Access, Inst, OpFlag, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import copies
-from luthier_py.proof.code import Code, ones
+from luthier_py.proof.code import Body, Code, ones
 from luthier_py.proof.meanings import UNKNOWN, Term, read_source, results, spread
 from luthier_py.proof.return_addresses import (
     HALVES,
@@ -72,13 +72,15 @@ class AddressFlow:
 
 
 def step(
-    state: State, wave_size: int, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False,
+    state: State, wave_size: int, original: tuple[Inst, int], clone: tuple[Inst, int], apart: bool = False,
     touched: int = -1, offsets: int = -1,
 ) -> tuple[bool, int | None]:
-    """Change ``state`` from before a pair of instructions to after it; whether they made addresses, and the address
-    that is complete now, if both made the same. CheckFailed if something else is made of addresses that differ.
+    """Change ``state`` from before a pair of instructions, each with its address, to after it; whether they made
+    addresses, and the address that is complete now, if both made the same. CheckFailed if something else is made of
+    addresses that differ.
     ``touched``: of a call, scalar registers that who is called may read or write. ``offsets``: scalar registers the
     numbers of which are followed."""
+    (old, old_pc), (new, new_pc) = original, clone
     flags = old.op.flags
     if OpFlag.GETS_PC in flags:
         reg = old["sdst"].reg
@@ -158,40 +160,40 @@ def scalar_results(inst: Inst, terms: Mapping[int, Term]) -> dict[int, Term]:
 
 
 def follow(
-    code: Code, blocks: Sequence[range], successors: Sequence[Sequence[int]], entries: Sequence[int], function: bool,
-    clone: Callable[[int], tuple[Inst, int]], name: str, apart: bool, touched: Callable[[int], int],
+    body: Body, clone: Callable[[int], tuple[Inst, int]], apart: bool, touched: Callable[[int], int]
 ) -> AddressFlow:
-    """``successors`` of each block in the function, calls stepped over; ``clone`` gives the clone's instruction for one
+    """``clone`` gives the clone's instruction for one
     of the original, and its address; ``touched`` the scalar registers that a function at some address may touch."""
-    goes = AddressFlow()
+    goes, code, function = AddressFlow(), body.code, not body.kernel
     if not function and not code.find_flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
         return goes
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
     offsets = _offsets(code)
-    heads: dict[int, State] = {entry: dict(start) for entry in entries}
-    work = sorted(entries)  # what comes first goes first, so that most ways have come together behind it
+    heads: dict[int, State] = {entry: dict(start) for entry in body.entries}
+    work = sorted(body.entries)  # what comes first goes first, so that most ways have come together behind it
     waiting = set(work)
     while work:
         waiting.discard(block := heappop(work))
         state = dict(heads[block])
-        for at in blocks[block]:
+        for at in body.blocks[block]:
             inst = code.inst(at)
             if OpFlag.INDIRECT in inst.op.flags:
                 goes.targets[at] = goal_of(inst, state, apart)
                 goes.several[at] = _several(inst, state, apart)
                 if function and goes.targets[at] == _SAME and is_by_return_address(inst):
-                    raise CheckFailed("the function returns to an address that it computes", code.location(name, at))
+                    raise CheckFailed("the function returns to an address that it computes",
+                                      code.location(body.name, at))
             called = goes.find_targets(at)
             if state or OpFlag.GETS_PC in inst.op.flags or offsets and inst.writes.sgpr & offsets:
                 try:
-                    known, made = step(state, code.isa.wave_size, inst, code.pcs[at], *clone(at), apart,
+                    known, made = step(state, code.isa.wave_size, (inst, code.pcs[at]), clone(at), apart,
                                        reduce(or_, map(touched, called)) if called else -1, offsets)
                 except CheckFailed as error:
-                    raise CheckFailed(error.message, code.location(name, at)) from None
+                    raise CheckFailed(error.message, code.location(body.name, at)) from None
                 (goes.explained.add if known else goes.explained.discard)(at)
                 if made is not None:
                     goes.made.add(made)
-        for following in successors[block]:
+        for following in body.following[block]:
             old = heads.get(following)
             joined = dict(state) if old is None else _join(old, state, apart)
             if joined != old:

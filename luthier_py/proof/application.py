@@ -25,8 +25,7 @@ from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.proof.addresses import AddressFlow
 from luthier_py.proof.claim import ClonedFunction, Side
-from luthier_py.proof.code import Code
-from luthier_py.proof.graph import Body
+from luthier_py.proof.code import Body, Code
 from luthier_py.proof.hardware_waits import may_end_waits, waits_instead
 from luthier_py.proof.payloads import is_wait
 

@@ -16,7 +16,7 @@ from operator import or_
 from luthier_py.isa import OpFlag
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.addresses import RETURNS, AddressFlow
-from luthier_py.proof.graph import Body
+from luthier_py.proof.code import Body
 
 Follow = Callable[[int, Callable[[int], int]], AddressFlow]
 

@@ -6,7 +6,7 @@ instruction, and what does not decode is refused.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -160,3 +160,21 @@ def decode_ranges(
 def within(numbers: list[int], span: range) -> list[int]:
     """Those of ascending ``numbers`` that lie in ``span``."""
     return numbers[bisect_left(numbers, span.start):bisect_left(numbers, span.stop)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """One function: its blocks as ranges of instruction numbers, ascending, and for each the blocks that follow it in
+    the function, calls stepped over, the target of a taken branch first."""
+
+    name: str
+    address: int
+    code: Code
+    kernel: bool
+    entries: tuple[int, ...]                # numbers of blocks
+    blocks: tuple[range, ...]
+    following: tuple[tuple[int, ...], ...]
+
+    def block_of(self, at: int) -> int:
+        """The number of the block that instruction number ``at`` lies in."""
+        return bisect_right(self.blocks, at, key=lambda block: block.start) - 1

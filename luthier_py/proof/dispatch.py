@@ -20,8 +20,7 @@ from luthier_py.isa import SCC, Inst, OpFlag
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action, Branch
 from luthier_py.proof.application import Clone
-from luthier_py.proof.code import number
-from luthier_py.proof.graph import Body
+from luthier_py.proof.code import Body, number
 from luthier_py.proof.meanings import read_source, results, spread
 from luthier_py.proof.now import Now
 from luthier_py.proof.pending import NOTHING

@@ -22,7 +22,7 @@ from luthier_py.isa.properties.vector_modes import (
     float_bits,
 )
 from luthier_py.isa.semantics.control import Action
-from luthier_py.proof.graph import Body
+from luthier_py.proof.code import Body
 from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.now import Now
 

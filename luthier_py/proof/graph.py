@@ -8,7 +8,6 @@ that such code may come to. A function returns to behind each call of it, whoeve
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,29 +17,11 @@ import numpy as np
 from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import OpFlag
 from luthier_py.proof.addresses import RETURNS, AddressFlow, goal_of, step
-from luthier_py.proof.code import Code
+from luthier_py.proof.code import Body, Code
 from luthier_py.proof.return_addresses import State
 
 Known = TypeVar("Known")
 _LONGEST = 256  # instructions that make an address, with all that stands between them
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Body:
-    """One function: its blocks as ranges of instruction numbers, ascending, and for each the blocks that follow it in
-    the function, calls stepped over, the target of a taken branch first."""
-
-    name: str
-    address: int
-    code: Code
-    kernel: bool
-    entries: tuple[int, ...]                # numbers of blocks
-    blocks: tuple[range, ...]
-    following: tuple[tuple[int, ...], ...]
-
-    def block_of(self, at: int) -> int:
-        """The number of the block that instruction number ``at`` lies in."""
-        return bisect_right(self.blocks, at, key=lambda block: block.start) - 1
 
 
 def body(name: str, address: int, code: Code, entries: Iterable[int], kernel: bool, end: int) -> Body:
@@ -95,7 +76,7 @@ def _evaluate_setpc_target(code: Code, at: int) -> int | None:
     state: State = {}
     for k in range(first, at):
         inst, pc = code.inst(k), code.pcs[k]
-        step(state, code.isa.wave_size, inst, pc, inst, pc)
+        step(state, code.isa.wave_size, (inst, pc), (inst, pc))
     goal = goal_of(code.inst(at), state)[0]
     return goal[1] if goal[0] == "to" else None
 

@@ -19,10 +19,10 @@ from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.addresses import AddressFlow
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import bits_of, describe_registers, number, ones, whole_number, within
+from luthier_py.proof.code import Body, bits_of, describe_registers, number, ones, whole_number, within
 from luthier_py.proof.float_modes import FloatMode
 from luthier_py.proof.gaps import Gaps
-from luthier_py.proof.graph import Body, Graph
+from luthier_py.proof.graph import Graph
 from luthier_py.proof.initial_state import PRIVATE_BASE, Start
 from luthier_py.proof.lanes import MOST
 from luthier_py.proof.liveness import Live, Liveness

@@ -11,7 +11,7 @@ from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import OpFlag
 from luthier_py.isa.properties.wave_registers import gives_back_vectors, sees_inserted_code
 from luthier_py.proof.application import Clone
-from luthier_py.proof.graph import Body
+from luthier_py.proof.code import Body
 
 _LEAVES = OpFlag.END | OpFlag.TERMINATOR | OpFlag.CALL
 

@@ -25,13 +25,13 @@ from luthier_py.proof.application import (
 )
 from luthier_py.proof.callees import solve_targets
 from luthier_py.proof.claim import Claim, ClonedFunction
-from luthier_py.proof.code import decode_ranges
+from luthier_py.proof.code import Body, decode_ranges
 from luthier_py.proof.dispatch import check_dispatch
 from luthier_py.proof.distances import check_distances
 from luthier_py.proof.effects import compute_allocated_registers, everything
 from luthier_py.proof.float_modes import float_modes
 from luthier_py.proof.given import check_given
-from luthier_py.proof.graph import Body, Graph, body, build_graph
+from luthier_py.proof.graph import Graph, body, build_graph
 from luthier_py.proof.initial_state import Start, compute_initial_state
 from luthier_py.proof.insertions import Insertions
 from luthier_py.proof.instead import check_changes_of_lds, with_instead
@@ -235,9 +235,7 @@ class _Whole:
             raise runner.fail("it should be the original's call", clone.places[at])
 
     def follow(self, k: int, touched: Callable[[int], int]) -> AddressFlow:
-        each = self.bodies[k]
-        return follow(each.code, each.blocks, each.following, each.entries, not each.kernel,
-                      self.clones[k].instruction, each.name, self.apart, touched)
+        return follow(self.bodies[k], self.clones[k].instruction, self.apart, touched)
 
     def find_address_taken(self, goes: Sequence[AddressFlow]) -> list[int]:
         """Cloned functions whose address the application may have: made by code, or in its data."""

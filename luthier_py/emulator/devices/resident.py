@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -71,22 +71,31 @@ class DeviceLaunch:
         return self.counted
 
 
+@dataclass(frozen=True, slots=True)
+class CodeNames:
+    """What errors and profiles call code in memory. ``name_of`` gives the name of the kernel whose descriptor is at an
+    address, ``base_of`` where address 0 is of the code object that has code at an address (None: the start of the
+    allocation), ``text_at`` what the file says that was loaded at such a base."""
+
+    name_of: Callable[[int], str | None] = lambda kernel_object: None
+    base_of: Callable[[int], int | None] = lambda pc: None
+    text_at: Callable[[int], ImageText | None] = lambda base: None
+
+
+NO_NAMES = CodeNames()
+
+
 class PacketDevice:
     """Mutable: a GPU below somebody's queues; packets may be dispatched from several threads at once.
 
-    ``name_of`` gives the name of the kernel whose descriptor is at an address, ``base_of`` where address 0 is of the
-    code object that has code at an address (otherwise, the start of the allocation): errors and profiles speak of
-    addresses from there on. ``text_at`` gives what the file says that was loaded at such a base. ``interrupt`` is
-    called when a wave interrupts the host (s_sendmsg), which it does after it wrote an event's mailbox. ``report``
-    gets what checks and the cycle model say of each.
+    ``names``: by which errors and profiles speak of kernels and places. ``interrupt`` is called when a wave interrupts
+    the host (s_sendmsg), which it does after it wrote an event's mailbox. ``report`` gets what checks and the cycle
+    model say of each launch. ``others_write``: other processes write to this memory, too.
     """
 
     def __init__(self, target: Target, memory: Memory, *, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
-                 name_of: Callable[[int], str | None] = lambda kernel_object: None,
-                 base_of: Callable[[int], int | None] = lambda pc: None,
-                 text_at: Callable[[int], ImageText | None] = lambda base: None,
-                 interrupt: Callable[[], None] = lambda: None, counts: bool = True, report: Reporter = no_report,
-                 others_write: bool = True) -> None:
+                 names: CodeNames = NO_NAMES, interrupt: Callable[[], None] = lambda: None, counts: bool = True,
+                 report: Reporter = no_report, others_write: bool = True) -> None:
         self.options, self._report, self._launches = options, report, itertools.count(1)
         self.target, self.memory, self.threads = target, memory, max(threads, 1)
         self.limits = LaunchLimits(options.time_limit, options.instruction_limit, others_write)
@@ -95,7 +104,7 @@ class PacketDevice:
         self.external_writers: list[ExternalWriter] = []
         """Who writes memory while kernels run, and says so."""
         self._counts = counts
-        self._name_of, self._base_of, self._text_at, self._interrupt = name_of, base_of, text_at, interrupt
+        self._names, self._interrupt = names, interrupt
         self._pool = PagePool()
         self._executed = ExecutedInstructions()
         self._cycles = CycleClock() if options.models_cycles else None
@@ -116,7 +125,7 @@ class PacketDevice:
         """
         fields = DispatchPacket.read(packet)
         kernel_object = fields.kernel_object
-        name = self._name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
+        name = self._names.name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
         settings = self.options.settings(
@@ -177,16 +186,18 @@ class PacketDevice:
 
     def _go_on(self, launch: DeviceLaunch, ready: ReadyLaunch, threads: int, begun: Outcome | None,
                started: float) -> None:
-        from luthier_py.emulator.launches.dispatch import RunningLaunch  # much that takes as long to import as a start
+        from luthier_py.emulator.launches.dispatch import (  # much that takes as long to import as a start
+            RunningLaunch,
+            RunOptions,
+        )
         from luthier_py.emulator.waves.cycle_account import CycleAccount  # most launches end natively: these two come
 
         settings, schedule, number = ready.code.settings, self.options.schedule, next(self._launches)
-        with RunningLaunch(
-            ready, begun, threads, self.limits, self._interrupt, partial(self._code_at, settings=settings),
-            tuple(self.external_writers),
-            cycles=None if self._cycles is None else CycleAccount(self._cycles, ready.shape),
-            random_turns=None if schedule is None else RandomTurns(schedule, number),
-        ) as run:
+        how = RunOptions(threads, self.limits,
+                         None if self._cycles is None else CycleAccount(self._cycles, ready.shape),
+                         None if schedule is None else RandomTurns(schedule, number))
+        with RunningLaunch(ready, begun, how, self._interrupt, partial(self._code_at, settings=settings),
+                           tuple(self.external_writers)) as run:
             with self._lock:
                 launch.run = run
                 if launch.cancelled:
@@ -283,13 +294,13 @@ class PacketDevice:
         found = self.memory.find(pc)
         if found is None:
             return None
-        base = self._base_of(pc)
+        base = self._names.base_of(pc)
         base = found.address if base is None else base
         key = found.address, found.size, base
         with self._lock:
             text, code = self._resident.get(key, (None, None))
             if text is None or code is None or not text.is_unchanged():
-                text = MemoryText(self.target, base, found.address, found.size, self._text_at(base))
+                text = MemoryText(self.target, base, found.address, found.size, self._names.text_at(base))
                 _, code = self._resident[key] = text, TextCode(text, self._executed)
             return code.code(settings)
 

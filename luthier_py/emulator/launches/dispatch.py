@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
+from typing import NamedTuple
 
 from luthier_py.base.errors import DeviceError, Location, Malformed, TimeLimit
 from luthier_py.base.names import is_region
@@ -176,15 +177,23 @@ class Worker:
                 code.give_tally(tally)
 
 
+class RunOptions(NamedTuple):
+    """How a launch is run. ``random_turns``: waves take turns at random, otherwise in order."""
+
+    threads: int
+    limits: LaunchLimits
+    cycles: CycleAccount | None = None
+    random_turns: RandomTurns | None = None
+
+
 class RunningLaunch:
     """Mutable: a launch in progress. ``begun``: what native code came back with, if it has run a part of it.
     ``interrupt`` is called when a wave has a message for the host; ``find`` gives the code that lies at an address, for
     jumps out of the kernel's."""
 
-    def __init__(self, ready: ReadyLaunch, begun: Outcome | None, threads: int, limits: LaunchLimits,
-                 interrupt: Callable[[], None], find: Callable[[int], HostedCode | None],
-                 external_writers: Sequence[ExternalWriter], cycles: CycleAccount | None,
-                 random_turns: RandomTurns | None) -> None:
+    def __init__(self, ready: ReadyLaunch, begun: Outcome | None, how: RunOptions, interrupt: Callable[[], None],
+                 find: Callable[[int], HostedCode | None], external_writers: Sequence[ExternalWriter]) -> None:
+        threads, limits, cycles, random_turns = how
         self.ready, self.memory, self.pool = ready, ready.memory, ready.pool
         self.codes, self._find = [ready.code], find
         self._external_writers, self.random_turns = external_writers, random_turns

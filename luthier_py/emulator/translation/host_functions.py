@@ -18,7 +18,7 @@ from luthier_py.emulator.options.translator import translator
 from luthier_py.emulator.reading.discover import CodeBlock, without_vectors
 from luthier_py.emulator.reading.liveness import live_rows
 from luthier_py.emulator.reading.parts import cut, effort, parts
-from luthier_py.emulator.translation.translate import Translator
+from luthier_py.emulator.translation.translate import Translator, WholeFunction
 from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Switch
@@ -46,21 +46,22 @@ class DividedFunction:
         self._of_better_code = translator() if self.effort is Effort.FAST else ""
         self._settings, self._origins = settings, origins
         self._items: dict[tuple[Inst, int], Any] = {}
-        self._live, self._mode_at = live_rows(blocks), modes(blocks, entry, settings.mode, settings.target)
-        self._restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
-        self._skips = any(find_meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
-        self._without_vectors = without_vectors(blocks, settings.target)
+        insts = [inst for block in blocks for _, inst in block.insts]
+        self._whole = WholeFunction(
+            live_rows(blocks), modes(blocks, entry, settings.mode, settings.target),
+            any(map(sets_from_register, insts)), any(find_meaning(inst.op) is Switch.SKIP for inst in insts),
+            without_vectors(blocks, settings.target),
+        )  # fmt: skip
         self.parts = {f"gpu_{part[0].start:x}": part
-                      for part in parts([block for block in blocks if block.start in self._mode_at])}
+                      for part in parts([block for block in blocks if block.start in self._whole.mode_at])}
 
     def translate_part(self, name: str, effort: Effort) -> HostFunction:
         """A part, to be compiled with ``effort``; Unsupported if any instruction of it is."""
         part = self.parts[name]
-        writer = Translator(name, part, self._live, self._mode_at, self._restores, self._skips,
-                            self._without_vectors, self._settings, self._style(effort), self._origins)
+        writer = Translator(name, part, self._whole, self._settings, self._style(effort), self._origins)
         writer.items = self._items
         ir = writer.translate()
-        live = " ".join(f"{self._live[pc]:x}" for block in part for pc, _ in block.insts)
+        live = " ".join(f"{self._whole.live[pc]:x}" for block in part for pc, _ in block.insts)
         return HostFunction(name, part, ir, writer.numbers, cache_key(ir, live, self._of_better_code))
 
     def _style(self, effort: Effort) -> Style:

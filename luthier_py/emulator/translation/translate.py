@@ -12,6 +12,7 @@ known when it is linked, as the addresses of two symbols.
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import dataclass
 
 from luthier_py.base.errors import Location, Unsupported
 from luthier_py.binary.loader.origins import Origins, number_of_own
@@ -64,23 +65,31 @@ def _wants_vectors(inst: Inst) -> bool:
     return bool(touches or Space.SCRATCH in inst.op.spaces) or find_meaning(inst.op) in _JUMPS
 
 
+@dataclass(frozen=True, slots=True)
+class WholeFunction:
+    """What is known of a function, of which a host function may be a part.
+
+    ``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`; ``restores``: it writes MODE from a register, so that
+    the value is known when it runs only; ``skips``: it has S_SETVSKIP; ``without_vectors``: as the function of that
+    name.
+    """
+
+    live: dict[int, int]
+    mode_at: dict[int, tuple[int, ...]]
+    restores: bool
+    skips: bool
+    without_vectors: Set[int]
+
+
 class Translator(ControlCode):
     """Mutable: writes one host function."""
 
-    def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int], mode_at: dict[int, tuple[int, ...]],
-                 restores: bool, skips: bool, without_vectors: Set[int], settings: Settings, style: Style,
+    def __init__(self, name: str, blocks: list[CodeBlock], whole: WholeFunction, settings: Settings, style: Style,
                  origins: Origins | None = None) -> None:
-        """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
-        MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP;
-        ``without_vectors``: as the function of that name.
-        """
-        super().__init__(settings, CodeNumbers(), live, style, {block.start for block in blocks}, origins)
+        super().__init__(settings, CodeNumbers(), whole.live, style, {block.start for block in blocks}, origins)
         self.name = name
         self.blocks = blocks
-        self._modes = mode_at
-        self._restores = restores
-        self._skips = skips
-        self._without_vectors = without_vectors
+        self._whole = whole
         self._called_with = next_wave.FIRST_WAVE if self.even else "%wave"
 
     def translate(self) -> str:
@@ -89,7 +98,7 @@ class Translator(ControlCode):
         emitter.place("entry")
         self._entry()
         for block in self.blocks:
-            for mode in self._modes[block.start]:
+            for mode in self._whole.mode_at[block.start]:
                 emitter.place(block_label(block.start, mode))
                 self.scalars.forget()
                 self.set_mode(mode)
@@ -124,12 +133,12 @@ class Translator(ControlCode):
 
     def _entrance(self, start: int) -> str:
         """Where a block is entered when MODE is known when the wave runs only."""
-        known = self._modes[start]
-        return f"M{start:x}" if self._restores or len(known) > 1 else block_label(start, known[0])
+        known = self._whole.mode_at[start]
+        return f"M{start:x}" if self._whole.restores or len(known) > 1 else block_label(start, known[0])
 
     def _choose(self, start: int) -> None:
         """The code for the MODE that the wave has."""
-        emitter, known = self.emitter, self._modes[start]
+        emitter, known = self.emitter, self._whole.mode_at[start]
         emitter.place(f"M{start:x}")
         whole = emitter.let(f"load i32, ptr {self.scalars.address(MODE)}")
         mode = emitter.let(f"and i32 {whole}, {~REPLAYS}")
@@ -167,10 +176,10 @@ class Translator(ControlCode):
             if self.cycles is not None:
                 weights = self.settings.weights
                 self.cycles.before(inst, not left and _leaves(inst), 1 if weights is None else weights.at(pc))
-            if self._skips and inst.op.flags & _SKIPPED:
+            if self._whole.skips and inst.op.flags & _SKIPPED:
                 self._unless_skipped(inst)
             else:
-                if pc in self._without_vectors and _wants_vectors(inst):
+                if pc in self._whole.without_vectors and _wants_vectors(inst):
                     self._must_be_zero("released", Fault.RELEASED)
                 self._instruction(inst)
             if self.cycles is not None and not _leaves(inst):
@@ -246,11 +255,11 @@ class Translator(ControlCode):
         self.emitter.emit(f"store i64 {bit.to(U64).ref}, ptr {self.field('skips')}")
 
     def _action(self, inst: Inst, row: Action) -> None:
-        if row in _JUMPS and self._skips:
+        if row in _JUMPS and self._whole.skips:
             self._must_be_zero("skips", Fault.SKIPS)
         if row not in _JUMPS or self.mode == self.settings.mode:
             act(self, inst, row)
-        elif self._restores:
+        elif self._whole.restores:
             self.finish_state()
             self._wrong_mode(self.pc, str(self.mode))
         else:

@@ -18,7 +18,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from luthier_py.base.errors import DeviceError, FaultKind, Invalid, TimeLimit
-from luthier_py.emulator import PacketDevice
+from luthier_py.emulator import CodeNames, PacketDevice
 from luthier_py.emulator.memory.device_memory import read_allocated_bytes
 from luthier_py.emulator.waves.launch import PRIVATE_BASE, SHARED_BASE
 from luthier_py.emulator.waves.packet import QUEUE_BYTES
@@ -116,7 +116,7 @@ class DriverService:
         self.devices = [
             PacketDevice(
                 target, self.buffers.memory, threads=os.cpu_count() or 1, options=self._settings.launch,
-                name_of=self.code.name_of, base_of=self.code.base_of, text_at=self.code.text_at,
+                names=CodeNames(self.code.name_of, self.code.base_of, self.code.text_at),
                 interrupt=self.events.scan, counts=self._settings.profile is not None, report=self._settings.report,
             )
             for target in self.targets

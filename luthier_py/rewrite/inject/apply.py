@@ -82,11 +82,11 @@ def inject(
         try:
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
             chosen.sort(key=lambda insertion: insertion.rank)
-            parts.append(_component(program, facts, chosen, changed, fragments, component, kept, seen, part))
+            parts.append(_component(facts, chosen, changed, fragments, component, kept, seen, part))
         except LuthierError as failure:
             error = failure
             if isinstance(error, OutOfRegisters):
-                alone = partial(_component, program, facts, changed=changed, fragments=fragments, component=component,
+                alone = partial(_component, facts, changed=changed, fragments=fragments, component=component,
                                 kept=kept, seen=lambda _, clone: clone, part=lambda name: None)
                 error = OutOfRegisters(error.message + _one_by_one(edits.by_tool(chosen), alone), error.where)
             if not keep_going:
@@ -166,9 +166,10 @@ def _check_component(program: Program, component: Component) -> None:
 
 
 def _component(
-    program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
-    component: Component, kept: Mapping[PersistentValue, int | str], seen: Seen, part: Begins,
+    facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments, component: Component,
+    kept: Mapping[PersistentValue, int | str], seen: Seen, part: Begins,
 ) -> Patched:
+    program = facts.program
     _check_component(program, component)
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
     _check_there_are(program, facts, insertions, component)

@@ -15,6 +15,7 @@ from patience import PATIENCE
 from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, TimeLimit
 from luthier_py.binary.loader import load
 from luthier_py.emulator import LaunchOptions
+from luthier_py.emulator.devices.resident import CodeNames
 from luthier_py.emulator.memory.device_memory import Allocation, read_bytes, write_bytes
 from luthier_py.emulator.waves.launch import SHARED_BASE
 from luthier_py.emulator.waves.packet import DispatchPacket
@@ -101,7 +102,7 @@ def test_lds(compiled):
 
 
 def test_traps(compiled):
-    error, base = fault(compiled, "trap", [np.zeros(64, np.uint32)], name_of=lambda address: "trap(u32*)")
+    error, base = fault(compiled, "trap", [np.zeros(64, np.uint32)], names=CodeNames(lambda address: "trap(u32*)"))
     assert error.where.kernel == "trap(u32*)"
     assert error.fault == DeviceFault(FaultKind.TRAP, base + error.where.pc, trap=2)
 

@@ -14,6 +14,7 @@ from packets import Host
 
 from luthier_py.base.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
 from luthier_py.binary.loader import load
+from luthier_py.emulator.devices.resident import CodeNames
 from luthier_py.emulator.memory.device_memory import Memory, write_bytes
 from luthier_py.emulator.options.checks import ALL, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
@@ -174,7 +175,7 @@ def test_names_and_bases(clang, tmp_path):
     """A kernel is called as the driver says; addresses count from where it says that the code object is."""
     data, obj = kernels(clang, tmp_path, FIRST)
     record = obj.kernel("k")
-    host = Host(name_of=lambda address: f"K{address:x}", base_of=lambda pc: pc - 0x1000)
+    host = Host(names=CodeNames(lambda address: f"K{address:x}", lambda pc: pc - 0x1000))
     base = host.place(data)
     profile = host.dispatch(base, record, [np.zeros(64, np.uint32)])
     assert profile.kernel == f"K{base + record.descriptor_address:x}"

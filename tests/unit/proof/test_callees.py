@@ -87,11 +87,11 @@ def test_a_call_through_another_register_may_change_it_too() -> None:
     assert inst.op.flags & OpFlag.CALL
     pairs = {PAIR: (("lo", 1), ("lo", 2)), PAIR + 1: (("hi", 1), ("hi", 2)), 40: (("lo", 1), ("lo", 2)), 12: (5, 5)}
     state = dict(pairs)
-    step(state, 64, inst, 0x1000, inst, 0x2000)
+    step(state, 64, (inst, 0x1000), (inst, 0x2000))
     back = {30: (LOST, UNKNOWN), 31: (LOST, UNKNOWN)}
     assert state == {PAIR: (LOST, UNKNOWN), PAIR + 1: (LOST, UNKNOWN), 40: pairs[40], **back}
     state = dict(pairs)
-    step(state, 64, inst, 0x1000, inst, 0x2000, touched=1 << PAIR + 1 | 1 << 12)
+    step(state, 64, (inst, 0x1000), (inst, 0x2000), touched=1 << PAIR + 1 | 1 << 12)
     assert state == {PAIR: pairs[PAIR], PAIR + 1: (LOST, UNKNOWN), 40: pairs[40], **back}
 
 

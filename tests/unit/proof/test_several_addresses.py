@@ -65,8 +65,7 @@ def followed(rows: list[Row], touched: int = 0) -> tuple[AddressFlow, int]:
     raw = assemble(ISA, rows, 0x1000, labels)
     code = decode_ranges(ISA, [(0x1000, len(raw))], lambda start, size: raw, "k")
     each = body("k", 0x1000, code, [0x1000], True, 0x1000 + len(raw))
-    goes = follow(code, each.blocks, each.following, each.entries, False,
-                  lambda at: (code.inst(at), code.pcs[at]), "k", False, lambda to: touched)
+    goes = follow(each, lambda at: (code.inst(at), code.pcs[at]), False, lambda to: touched)
     return goes, max(goes.targets)
 
 
