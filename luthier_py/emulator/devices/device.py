@@ -46,8 +46,8 @@ class EmulatorDevice(PacketDevice):
     def __init__(self, target: Target, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
                  memory: Memory | None = None, others_write: bool = False, counts: bool = True,
                  report: Reporter = no_report) -> None:
-        super().__init__(target, memory or Memory(), threads=threads, options=options, counts=counts, report=report,
-                         others_write=others_write)
+        super().__init__(target, memory or Memory(), threads=threads, options=options, counts=counts, report=report)
+        self.limits = replace(self.limits, others_write=others_write)
         self.weights: Weights | None = None
         """Of the cycle model, for launches that are readied from now on."""
         self.last = DeviceLaunch()

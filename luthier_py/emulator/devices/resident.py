@@ -90,15 +90,15 @@ class PacketDevice:
 
     ``names``: by which errors and profiles speak of kernels and places. ``interrupt`` is called when a wave interrupts
     the host (s_sendmsg), which it does after it wrote an event's mailbox. ``report`` gets what checks and the cycle
-    model say of each launch. ``others_write``: other processes write to this memory, too.
+    model say of each launch.
     """
 
     def __init__(self, target: Target, memory: Memory, *, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
                  names: CodeNames = NO_NAMES, interrupt: Callable[[], None] = lambda: None, counts: bool = True,
-                 report: Reporter = no_report, others_write: bool = True) -> None:
+                 report: Reporter = no_report) -> None:
         self.options, self._report, self._launches = options, report, itertools.count(1)
         self.target, self.memory, self.threads = target, memory, max(threads, 1)
-        self.limits = LaunchLimits(options.time_limit, options.instruction_limit, others_write)
+        self.limits = LaunchLimits(options.time_limit, options.instruction_limit, others_write=True)
         self.natively = not options.watched
         """Whether native code begins launches; if not, all of them are dispatch's from their start."""
         self.external_writers: list[ExternalWriter] = []
