@@ -165,7 +165,8 @@ def test_what_is_kept_depends_on_the_sources_of_all_rooms_that_make_it() -> None
 def test_llvm_s_text_is_taken_apart_in_one_place() -> None:
     """Elsewhere no regular expression has words of LLVM's IR, but where the machine's own text has the same."""
     words = re.compile(r"addrspace|alloca|!dbg|define |declare |attributes #|\bphi\b|\bcall \b")
-    wrong = [f"{name_of(path)}:{node.lineno}" for path in sources("luthier_py/rewrite/tool", "luthier_py/rewrite/jit", "luthier_py/host/worker")
+    folders = [f"luthier_py/{folder}" for folder in ("rewrite/tool", "rewrite/jit", "host/worker")]
+    wrong = [f"{name_of(path)}:{node.lineno}" for path in sources(*folders)
              for node in ast.walk(ast.parse(path.read_text()))
              if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
              and isinstance(node.func.value, ast.Name) and node.func.value.id == "re" and node.args

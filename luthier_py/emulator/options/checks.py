@@ -112,9 +112,9 @@ class UndefinedUse(IntEnum):
     STORED = 4
 
 
-def check_names(checks: Checks) -> list[str]:
-    """As ``parse_checks`` takes them."""
-    return [name for name, check in NAMES.items() if check in checks]
+def join_checks(checks: Checks, between: str = ",") -> str:
+    """Their names, as ``parse_checks`` takes them."""
+    return between.join(name for name, check in NAMES.items() if check in checks)
 
 
 def parse_checks(text: str) -> Checks:

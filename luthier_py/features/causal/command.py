@@ -9,7 +9,7 @@ import click
 
 from luthier_py.features.commands.console import aside, progress
 from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.options import AsJson, DeviceOption, TimeLimitOption
+from luthier_py.features.commands.options import AsJson, DeviceOption, TimeLimitGiven
 from luthier_py.features.commands.parameters import ByName, ByPlace
 
 
@@ -39,7 +39,8 @@ def causal(
         Path, ByName("-o", "--output", metavar="FOLDER", help="tables and pages")
     ] = Path("causal"),
     device: DeviceOption = "emulator",
-    time_limit: TimeLimitOption = None,
+    *,
+    limit: TimeLimitGiven,
     as_json: AsJson = False,
 ) -> None:
     """If this line of a recorded launch's kernel were faster, how much faster would the kernel be?
@@ -53,7 +54,7 @@ def causal(
 
     campaign = CausalCampaign(parse_speedups(speedups), kind, tuple(tests or ()), most, method, repeats)
     with aside(), progress(None) as advance:
-        found = run_causal(files, campaign, output, run_settings(device, {"--time-limit": time_limit}), advance)
+        found = run_causal(files, campaign, output, run_settings(device, limit), advance)
     if as_json:
         show(found, as_json)
         return

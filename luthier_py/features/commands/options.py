@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from luthier_py.base.errors import Invalid
-from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.emulator.options.launch_options import LAUNCH_OPTIONS, LaunchOption
+from luthier_py.features.commands.parameters import ByName, ByPlace, Together
 
 if TYPE_CHECKING:
     from luthier_py.features.settings.run_settings import RunSettings
@@ -57,28 +58,21 @@ LiveOption = Annotated[float | None, ByName(
     "--live", metavar="[SECONDS]", is_flag=False, flag_value=1.0, type=click.FloatRange(min=0.01),
     help="show what was counted so far, anew after so many seconds (1), in the place of each launch"
 )]
-TimeLimitOption = Annotated[float | None, ByName(
-    "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
-)]
-InstructionLimit = Annotated[int | None, ByName(
-    "--instruction-limit", metavar="COUNT", help="the same by instructions that its waves have executed, those of a "
-                                                 "tool, too: the same launches end each time"
-)]
-ClockOption = Annotated[str | None, ByName(
-    "--clock", metavar="instructions|model",
-    help="on the emulator: what kernels' clocks count, executed instructions (default) or cycles of a model"
-)]
-ScheduleOption = Annotated[str | None, ByName(
-    "--schedule", metavar="seed=N", help="on the emulator: waves take turns at random, the same again for the same N"
-)]
+
+def of_launches(only: Callable[[LaunchOption], object]) -> Together:
+    """Options of launches on the emulator."""
+    return Together({row.option: (row.kind, {"metavar": row.metavar, "help": row.help})
+                     for row in LAUNCH_OPTIONS.values() if only(row)})
+
+
+LaunchGiven = Annotated[dict[str, object], of_launches(lambda row: True)]
+"""As `run_settings` takes them, all of these three."""
+LimitsGiven = Annotated[dict[str, object], of_launches(lambda row: row.limits)]
+TimeLimitGiven = Annotated[dict[str, object], of_launches(lambda row: row is LAUNCH_OPTIONS["time_limit"])]
+
 ShuffleOption = Annotated[int, ByName(
     "--shuffle", type=click.IntRange(min=0), metavar="COUNT",
     help="run by seeds 0 to COUNT-1, too, and tell which end otherwise"
-)]
-CheckOption = Annotated[str | None, ByName(
-    "--check", metavar="all|bounds,...",
-    help="look for mistakes on the emulator: bounds, waits, races, init, barriers, hardware, which are all; or for "
-         "alignment, and lockstep"
 )]
 ErrorExitCode = Annotated[int, ByName(
     "--error-exitcode", type=click.IntRange(0, 255), metavar="N",
@@ -140,17 +134,8 @@ class ToolChoice:
 class LaunchChoice:
     """Of a command that launches: how launches run on the emulator, and what is checked there."""
 
-    time_limit: TimeLimitOption = None
-    instruction_limit: InstructionLimit = None
-    clock: ClockOption = None
-    schedule: ScheduleOption = None
-    check: CheckOption = None
+    launch: LaunchGiven = field(default_factory=dict)
     error_exitcode: ErrorExitCode = 0
-
-    def collect_settings(self) -> dict[str, object]:
-        """As `run_settings` takes them."""
-        return {"--time-limit": self.time_limit, "--instruction-limit": self.instruction_limit, "--clock": self.clock,
-                "--schedule": self.schedule, "--check": self.check}
 
 
 @dataclass(frozen=True, slots=True)

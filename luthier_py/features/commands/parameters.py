@@ -2,17 +2,18 @@
 
 In: a function whose parameters are ``Annotated[TYPE, ByName(...)]`` or ``Annotated[TYPE, ByPlace(...)]``, TYPE one of
 :data:`TYPES`, a list of them or one of them or None; or a dataclass of such fields, where several commands share them.
-Out: click's parameters, and what gives the function such values. Invariant: what has no default must be given.
+Several options may be one parameter, :class:`Together`. Out: click's parameters, and what gives the function such
+values. Invariant: what has no default must be given.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import click
 
@@ -48,26 +49,47 @@ class ByPlace:
         return click.Argument([name], nargs=-1 if many else 1, **{**settings, **self.settings})
 
 
+class Together:
+    """Options by their names on the command line, each with its type and the settings of click.Option: the function
+    gets one dictionary of what was given, None for the others."""
+
+    def __init__(self, options: Mapping[str, tuple[type, dict[str, Any]]]) -> None:
+        self.options = {option: inspect.Parameter(
+            option.lstrip("-").replace("-", "_"), inspect.Parameter.KEYWORD_ONLY, default=None,
+            annotation=Annotated[kind | None, ByName(option, **settings)])
+            for option, (kind, settings) in options.items()}  # fmt: skip
+
+
 def parameters(function: Callable[..., object]) -> list[click.Parameter]:
     """In the order in which the function has them."""
     return [_parameter(each) for each in _flat(function)]
 
 
 def from_click(function: Callable[..., object]) -> Callable[..., object]:
-    """The function, as click calls it: with tuples for lists, and with the fields of its dataclasses one by one."""
-    groups = {name: each.annotation for name, each in _signature(function).items() if _is_group(each.annotation)}
+    """The function, as click calls it: with tuples for lists, and one by one with the fields of its dataclasses and
+    with options that it takes together."""
+    return lambda **given: _collect(function, given)
 
-    def call(**given: Any) -> object:
-        values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
-        for name, group in groups.items():
-            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
-        return function(**values)
 
-    return call
+def _collect(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    return function(**{name: _value(each, given) for name, each in _signature(function).items()})
+
+
+def _value(parameter: inspect.Parameter, given: Mapping[str, Any]) -> Any:
+    if _is_group(parameter.annotation):
+        return _collect(parameter.annotation, given)
+    if together := _together(parameter):
+        return {option: _value(each, given) for option, each in together.options.items()}
+    value = given[parameter.name]
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _is_group(hint: Any) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _together(parameter: inspect.Parameter) -> Together | None:
+    return next((each for each in get_args(parameter.annotation) if isinstance(each, Together)), None)
 
 
 def _signature(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
@@ -77,7 +99,9 @@ def _signature(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
 def _flat(function: Callable[..., object]) -> Iterator[inspect.Parameter]:
     for each in _signature(function).values():
         if _is_group(each.annotation):
-            yield from _signature(each.annotation).values()
+            yield from _flat(each.annotation)
+        elif together := _together(each):
+            yield from together.options.values()
         else:
             yield each
 

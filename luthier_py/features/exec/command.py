@@ -78,7 +78,7 @@ def execute(
     from luthier_py.host.worker.device.findings import say_summary
 
     tool, option = choice.resolve_script()
-    settings = run_settings(device, how.collect_settings(), stack, shuffle, times=trace is not None)
+    settings = run_settings(device, how.launch, stack, shuffle, times=trace is not None)
     options = tool_options(tool is not None, option, choice.lines, LUTHIER_KERNELS=kernels, LUTHIER_RANGE=in_range,
                            LUTHIER_OWN_KERNELS="1" if own_kernels else None, LUTHIER_LIVE=str(live or ""),
                            **files.options())

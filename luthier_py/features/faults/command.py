@@ -16,10 +16,9 @@ from luthier_py.features.commands.declared import declare_command
 from luthier_py.features.commands.ending import ExitCode
 from luthier_py.features.commands.options import (
     AsJson,
-    InstructionLimit,
+    LimitsGiven,
     LinesOption,
     StackOption,
-    TimeLimitOption,
     ToolOptions,
     pairs,
 )
@@ -109,8 +108,8 @@ def faults(
                          "program what LUTHIER_DEVICE says"
     )] = None,
     stack: StackOption = None,
-    time_limit: TimeLimitOption = None,
-    instruction_limit: InstructionLimit = None,
+    *,
+    limits: LimitsGiven,
     as_json: AsJson = False,
 ) -> None:
     """Make one register wrong in recorded launches or in a program, thousands of times, and say what became of it:
@@ -129,7 +128,7 @@ def faults(
 
     of_program = not what[0].endswith(SUFFIX)
     device = device or (os.environ.get("LUTHIER_DEVICE") if of_program else "emulator")
-    settings = run_settings(device, {"--time-limit": time_limit, "--instruction-limit": instruction_limit}, stack)
+    settings = run_settings(device, limits, stack)
     subjects, campaign = compared.subjects(what), which.campaign(pairs(option, lines))
     with aside(), progress(which.count * len(subjects)) as advance:
         facts = run_campaign(subjects, campaign, output, settings, advance)

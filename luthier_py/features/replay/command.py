@@ -19,7 +19,7 @@ from luthier_py.features.commands.options import (
     LaunchChoice,
     ProgramDevice,
     StackOption,
-    TimeLimitOption,
+    TimeLimitGiven,
     ToolChoice,
     ToolFiles,
     check_settings,
@@ -49,7 +49,8 @@ def record(
     ] = "",
     device: ProgramDevice = None,
     stack: StackOption = None,
-    time_limit: TimeLimitOption = None,
+    *,
+    limit: TimeLimitGiven,
 ) -> None:
     """Run a HIP program as it is, and keep its launches in files, for `luthier replay`.
 
@@ -67,7 +68,7 @@ def record(
     )
 
     chosen = RecordSettings(output, parse_kernels("--kernels", kernels), parse_launches("--launches", launches))
-    done = record_program(command, run_settings(device, {"--time-limit": time_limit}, stack, record=chosen))
+    done = record_program(command, run_settings(device, limit, stack, record=chosen))
     for line in (*done.executed.hints, *map(describe_recorded_launch, done.files)):
         say(line)
     if not done.launches:
@@ -103,7 +104,7 @@ def replay(
     from luthier_py.host.worker.device.findings import say_summary
 
     tool, option = choice.resolve_script(NO_TOOL)
-    settings = run_settings(device, how.collect_settings())
+    settings = run_settings(device, how.launch)
     options = tool_options(tool != NO_TOOL, option, choice.lines, **results.options())
     check_settings(settings, tool or NO_TOOL, options, how.error_exitcode)
     if len(files) > 1 and (results.output or results.report):

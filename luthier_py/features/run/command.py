@@ -71,7 +71,7 @@ def run(
     from luthier_py.host.worker.device.findings import say_summary
 
     tool, option = choice.resolve_script(NO_TOOL)
-    settings = run_settings(device, how.collect_settings(), shuffle=shuffle, record=record, times=trace is not None)
+    settings = run_settings(device, how.launch, shuffle=shuffle, record=record, times=trace is not None)
     launch = Launch(symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
                     tuple(map(parse_argument, arguments or [])), lds)
     options = tool_options(tool != NO_TOOL, option, choice.lines, **files.options())

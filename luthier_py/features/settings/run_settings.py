@@ -17,7 +17,7 @@ from luthier_py.base.errors import Invalid
 from luthier_py.base.storage import check_file, check_folder
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.clock_kind import ClockKind
-from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
+from luthier_py.emulator.options.launch_options import LAUNCH_OPTIONS, NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.features.settings.program import search_folders
 from luthier_py.features.settings.stack import (
@@ -68,7 +68,7 @@ class RunSettings:
         """Of a command line that has the same device, stack and limits."""
         given = {"--device": self.device if self.device != EMULATOR else None,
                  "--stack": self.stack if self.stack != LUTHIER else None,
-                 "--time-limit": self.launch.time_limit, "--instruction-limit": self.launch.instruction_limit}
+                 **{row.option: getattr(self.launch, name) for name, row in LAUNCH_OPTIONS.items() if row.limits}}
         return [word for name, value in given.items() if value is not None for word in (name, str(value))]
 
     def release(self, program: str) -> FetchedRelease | None:

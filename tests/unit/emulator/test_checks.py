@@ -13,7 +13,7 @@ from launching import compile_hip
 
 from luthier_py.base.errors import DeviceError, Invalid
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.options.checks import ALL, Checks, FindingKind, check_names, parse_checks
+from luthier_py.emulator.options.checks import ALL, Checks, FindingKind, join_checks, parse_checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.watching.findings import Finding
@@ -388,7 +388,7 @@ def test_each_way_to_miss_a_barrier_is_told():
 def test_checks_as_text():
     assert parse_checks("all") == ALL and parse_checks("") is Checks.NONE
     assert parse_checks("races, waits") == Checks.RACES | Checks.WAITS
-    assert check_names(Checks.RACES | Checks.WAITS | Checks.TOUCHED) == ["waits", "races"]
+    assert join_checks(Checks.RACES | Checks.WAITS | Checks.TOUCHED) == "waits,races"
     with pytest.raises(Invalid, match="there are bounds, alignment"):
         parse_checks("everything")
 

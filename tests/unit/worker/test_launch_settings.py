@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
+from source_tree import ROOT
 
 from luthier_py.base.errors import Invalid
 from luthier_py.emulator import LaunchOptions
@@ -28,6 +29,12 @@ def test_a_worker_reads_what_was_wanted(options: LaunchOptions) -> None:
 
 def test_no_option_is_left_out() -> None:
     assert all(getattr(EVERY, field.name) != getattr(LaunchOptions(), field.name) for field in fields(LaunchOptions))
+
+
+@pytest.mark.parametrize("page", ["runtime", "studies"])
+def test_pages_name_each_variable(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    assert all(f"`{variable}`" in text for variable in LAUNCH_VARIABLES)
 
 
 def test_an_option_goes_before_its_variable() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from luthier_py.base.errors import DeviceError, how_many, one_line
 from luthier_py.base.names import demangle
-from luthier_py.emulator.options.checks import Checks, check_names
+from luthier_py.emulator.options.checks import Checks, join_checks
 from luthier_py.emulator.watching.findings import LaunchReport, Reporter
 from luthier_py.host.worker.error_boundary import say
 from luthier_py.host.worker.watchdog import nobody_waits
@@ -91,4 +91,4 @@ def say_summary(checks: Checks, launches: int, findings: int) -> None:
     if not checks:
         return
     found = how_many(findings, "finding") if findings else "nothing found"
-    say(f"checks ({', '.join(check_names(checks))}): {found} in {launches} launch{'es' * (launches != 1)}")
+    say(f"checks ({join_checks(checks, ', ')}): {found} in {launches} launch{'es' * (launches != 1)}")

@@ -6,54 +6,28 @@ before its variable; what makes no sense is Invalid, and named as it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from luthier_py.base.errors import Invalid
-from luthier_py.emulator.options.checks import check_names, parse_checks
-from luthier_py.emulator.options.clock_kind import parse_clock
-from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.emulator.options.schedule import parse_schedule
-from luthier_py.emulator.options.time_limit import parse_instruction_limit, parse_time_limit
+from luthier_py.emulator.options.launch_options import LAUNCH_OPTIONS, LaunchOption, LaunchOptions
 
-
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """How one of them is given: ``parse`` takes its text, and none, too; ``text`` is the way back."""
-
-    name: str  # of LaunchOptions
-    option: str
-    variable: str
-    parse: Callable[[str], Any]
-    text: Callable[[Any], str]
-
-
-_CHECK = _Spelling("checks", "--check", "LUTHIER_CHECK", parse_checks, lambda checks: ",".join(check_names(checks)))
-_SPELLINGS = (
-    _Spelling("time_limit", "--time-limit", "LUTHIER_TIME_LIMIT", parse_time_limit,
-              lambda seconds: "" if seconds is None else repr(seconds)),
-    _Spelling("instruction_limit", "--instruction-limit", "LUTHIER_INSTRUCTION_LIMIT", parse_instruction_limit,
-              lambda count: "" if count is None else str(count)),
-    _Spelling("clock", "--clock", "LUTHIER_CLOCK", parse_clock, lambda clock: str(clock.value)),
-    _Spelling("schedule", "--schedule", "LUTHIER_SCHEDULE", parse_schedule,
-              lambda schedule: "" if schedule is None else str(schedule)),
-    _CHECK,
-)
-LAUNCH_VARIABLES = tuple(spelling.variable for spelling in _SPELLINGS)
+LAUNCH_VARIABLES = tuple(row.variable for row in LAUNCH_OPTIONS.values())
+_CHECK = LAUNCH_OPTIONS["checks"]
 
 
 def launch_options(environment: Mapping[str, str], given: Mapping[str, str] | None = None) -> LaunchOptions:
     """``given``: texts by option; what is not there is the environment's."""
     given = given or {}
     if not given.get(_CHECK.option, "all").strip(" ,"):
-        raise Invalid("--check names no check; give all, or some as bounds,races")
-    return LaunchOptions(**{spelling.name: _parse_setting(spelling, environment, given) for spelling in _SPELLINGS})
+        raise Invalid(f"{_CHECK.option} names no check; give all, or some as bounds,races")
+    return LaunchOptions(**{name: _parse_setting(row, environment, given) for name, row in LAUNCH_OPTIONS.items()})
 
 
 def launch_environment(options: LaunchOptions) -> dict[str, str]:
     """By which :func:`launch_options` gives the same again."""
-    return {spelling.variable: spelling.text(getattr(options, spelling.name)) for spelling in _SPELLINGS}
+    values = {row: getattr(options, name) for name, row in LAUNCH_OPTIONS.items()}
+    return {row.variable: "" if value is None else row.text(value) for row, value in values.items()}
 
 
 def checks_are_wanted(environment: Mapping[str, str]) -> bool:
@@ -61,10 +35,10 @@ def checks_are_wanted(environment: Mapping[str, str]) -> bool:
     return bool(environment.get(_CHECK.variable))
 
 
-def _parse_setting(spelling: _Spelling, environment: Mapping[str, str], given: Mapping[str, str]) -> Any:
-    name = spelling.option if spelling.option in given else spelling.variable
+def _parse_setting(row: LaunchOption, environment: Mapping[str, str], given: Mapping[str, str]) -> Any:
+    name = row.option if row.option in given else row.variable
     text = given.get(name, environment.get(name, ""))
     try:
-        return spelling.parse(text)
+        return row.parse(text)
     except Invalid as error:
         raise Invalid(f"{name}={text}: {error.message}") from None
