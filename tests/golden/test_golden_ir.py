@@ -1,35 +1,26 @@
-"""The text form of the IR, with live registers, for the samples that have a check file here."""
+"""The text form of the IR, with live registers, of samples."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from check_lines import check
+from goldens import HERE, check, goldens, read_golden
 
 from luthier_py.binary.loader import load
 from luthier_py.program.analysis import analyse, live_notes
 from luthier_py.program.ir import format_program, lift
 
-HERE = Path(__file__).parent
-SCRIPTS = sorted(HERE.glob("*.check"))
 
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_text_form(script: Path) -> None:
-    name = script.stem
+@pytest.mark.parametrize("path", goldens("ir"), ids=lambda path: path.stem)
+def test_text_form(path: Path) -> None:
+    (_, name), _ = read_golden(path)
     program = lift(load((HERE.parent / "data" / f"{name}.co").read_bytes(), name))
-    check(script.read_text(), format_program(program, live_notes(analyse(program))))
+    check(path, format_program(program, live_notes(analyse(program))))
 
 
-@pytest.mark.parametrize(("script", "wrong"), [
-    ("CHECK: a\nCHECK-NEXT: c", "not found"), ("CHECK: c\nCHECK: a", "not found"),
-    ("CHECK: a\nCHECK-NOT: b\nCHECK: c", "is in"), ("CHECK: {{[x-z]}}", "not found"), ("CHECK-NOT: b", "is in"),
-])
-def test_the_checker_finds_what_is_wrong(script: str, wrong: str) -> None:
-    with pytest.raises(AssertionError, match=wrong):
-        check(script, "a\nb\nc")
-
-
-def test_the_checker_lets_pass_what_is_right() -> None:
-    check("CHECK: a\nCHECK-NEXT: {{b.*}} 1\nCHECK-NOT: d\nCHECK: c", "x\na\nbbb   1\nc\nd")
+def test_a_golden_finds_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.golden"
+    path.write_text("; RUN: ir nothing\n; CHECK: a\n; CHECK-NEXT: c\n")
+    with pytest.raises(AssertionError, match="Couldn't match \"c\""):
+        check(path, "a\nb\nc\n")

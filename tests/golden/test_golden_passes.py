@@ -1,7 +1,6 @@
-"""Passes of injection, each alone: a clone as text, and what becomes of it.
-
-A file names the target and the pass; then come the clone, for `inline_calls` the calls that go into it, and the clone
-behind the pass, each after a line `---`. Lines of text before the first are for readers."""
+"""Passes of injection, each alone: a clone as text, and what becomes of it. What is before and behind clones has other
+text: code of functions, in which `>> TEXT` is inserted before the next instruction (`>> count`: a call that counts in a
+wave variable), and what `stages` prints of registers, descriptors and bytes."""
 
 from __future__ import annotations
 
@@ -10,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from goldens import check, goldens, read_golden
+from stages import cloned, laid_out, placed, resourced
 
 from luthier_py.base.errors import Location
 from luthier_py.isa import InstructionSet, RegSet, build, instruction_set, sgpr, target
@@ -25,7 +26,7 @@ from luthier_py.rewrite.inject.verify import verify
 from luthier_py.rewrite.inject.wait_states import insert_wait_states
 from luthier_py.rewrite.tool import Place
 
-FILES = sorted((Path(__file__).parent / "passes").glob("*.golden"))
+FILES = goldens("passes")
 
 
 def woven(isa: InstructionSet, clone: Clone, calls: Clone) -> Clone:
@@ -57,20 +58,26 @@ PASSES: dict[str, Callable[..., Clone]] = {
     "relax": relax,
     "clauses": lambda isa, clone: dissolve(isa, clone, private=False),
 }
+AROUND: dict[str, Callable[[InstructionSet, str], str]] = {
+    "resources": resourced, "clone": cloned, "placing": placed, "layout": laid_out}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_pass(file: Path) -> None:
-    head, *clones, expected = file.read_text().split("---\n")
-    processor, name = head.splitlines()[0].split()
-    isa = instruction_set(target(processor))
-    first, *others = (parse_clone(isa, text) for text in clones)
+def passed(name: str, isa: InstructionSet, text: str) -> str:
+    first, *others = (parse_clone(isa, part) for part in text.split("---\n"))
     verify(first, "parse")
     made = PASSES[name](isa, first, *others)
     verify(made, name)
-    wanted = parse_clone(isa, expected)
-    assert format_clone(isa, made) == format_clone(isa, wanted) == expected
+    written = format_clone(isa, made)
+    assert format_clone(isa, parse_clone(isa, written)) == written
+    return written
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_pass(path: Path) -> None:
+    (name, processor), text = read_golden(path)
+    isa = instruction_set(target(processor))
+    check(path, AROUND[name](isa, text) if name in AROUND else passed(name, isa, text))
 
 
 def test_every_pass_has_a_file() -> None:
-    assert {file.read_text().splitlines()[0].split()[1] for file in FILES} == PASSES.keys()
+    assert {read_golden(path)[0][0] for path in FILES} == PASSES.keys() | AROUND.keys()
