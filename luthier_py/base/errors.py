@@ -128,6 +128,12 @@ class CheckFailed(LuthierError):
     """The independent checker found that a patch could change the application."""
 
 
+def require_version(name: str, found: int, known: int) -> None:
+    """Unsupported where the file ``name`` is of a version ``found`` that is newer than all ``known`` ones."""
+    if found > known:
+        raise Unsupported(f"{name}: it is of version {found}, and this Luthier-py reads {known}; take a newer one")
+
+
 class FaultKind(Enum):
     """What a wave did that no device lets pass."""
 

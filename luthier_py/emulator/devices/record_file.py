@@ -20,7 +20,7 @@ from typing import Any, cast
 import msgpack
 import zstandard
 
-from luthier_py.base.errors import Malformed, Unsupported
+from luthier_py.base.errors import Malformed, Unsupported, require_version
 from luthier_py.base.storage import read_regular, write_file
 from luthier_py.binary.loader.limits import LIMIT, RATIO, SMALL_BYTES, compute_unpacked_limit
 from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
@@ -85,7 +85,7 @@ def pack_record(launch: RecordedLaunch) -> bytes:
 def unpack_record(data: bytes, name: str) -> RecordedLaunch:
     """``name``: for errors."""
     try:
-        return _parse_launch(_facts(data))
+        return _parse_launch(_facts(data, name))
     except _Wrong as error:
         raise Malformed(f"{name}: {error}; record the launch again (luthier record)") from None
 
@@ -99,13 +99,13 @@ def _pack_pages(pages: tuple[RecordedPage, ...]) -> tuple[bytes, bytes]:
     return bytes(kinds), b"".join(contents)
 
 
-def _facts(data: bytes) -> dict[str, Any]:
+def _facts(data: bytes, name: str) -> dict[str, Any]:
     """The map of a file, each value of its type."""
     if len(data) < _HEAD.size or data[: len(MAGIC)] != MAGIC:
         raise _Wrong("it is no recorded launch")
     _, version, digest = _HEAD.unpack_from(data)
-    if version != VERSION:
-        raise _Wrong(f"it is of version {version}, and this Luthier-py reads {VERSION}")
+    require_version(name, version, VERSION)
+    _need(version == VERSION, "the version")
     packed = data[_HEAD.size :]
     if hashlib.sha256(packed).digest() != digest:
         raise _Wrong("it is damaged or not complete: its checksum is another one")

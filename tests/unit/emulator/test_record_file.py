@@ -14,7 +14,7 @@ import msgpack
 import pytest
 import zstandard
 
-from luthier_py.base.errors import Malformed
+from luthier_py.base.errors import Malformed, Unsupported
 from luthier_py.binary.loader import limits
 from luthier_py.binary.loader.limits import LIMIT, RATIO
 from luthier_py.emulator.devices import record_file
@@ -118,10 +118,13 @@ def test_a_truncated_file_is_one_error(cut: int) -> None:
         unpack_record(data[:cut], "some.lrec")
 
 
+VERSION_BYTES = range(4, 8)
+
+
 def test_each_damaged_byte_is_found() -> None:
     data = pack_record(LAUNCH)
     for place in range(len(data)):
-        with pytest.raises(Malformed):
+        with pytest.raises(Unsupported if place in VERSION_BYTES else Malformed):  # a newer version, or no record
             unpack_record(data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :], "it")
 
 
@@ -149,8 +152,10 @@ def test_whatever_is_signed_is_checked(what: str) -> None:
 
 
 def test_other_versions_say_so() -> None:
-    with pytest.raises(Malformed, match="it is of version 2, and this Luthier-py reads 1"):
+    with pytest.raises(Unsupported, match="^it: it is of version 2, and this Luthier-py reads 1; take a newer one$"):
         unpack_record(signed(facts(), version=2), "it")
+    with pytest.raises(Malformed, match="^it: the version makes no sense"):
+        unpack_record(signed(facts(), version=0), "it")
     with pytest.raises(Malformed, match="it is no recorded launch"):
         unpack_record(b"\x7fELF" + bytes(100), "it")
 
