@@ -26,7 +26,7 @@ from types import ModuleType
 from ways import parsed
 
 from luthier_py.features.study.cells import cells_of
-from luthier_py.features.study.runs import RunStatus, run_here
+from luthier_py.features.study.runs import RunStatus, run_cell
 from luthier_py.features.study.spec import BARE, StudiedProgram, Study, ToolUse
 from luthier_py.host.hip import runtime_folder
 
@@ -95,7 +95,8 @@ def seconds(program: Path, ways: Iterable[str], **environment: str) -> dict[str,
     one = StudiedProgram(program.name, (str(program),), {"": ()}, environment)
     study = Study(program.name, BUILT, (f"emulator:{TARGET}",), 1, 1, SECONDS, (one,), uses, (), ())
     found = {}
-    for cell, outcome in run_here(cells_of(study), 1):
+    for cell in cells_of(study):
+        outcome = run_cell(cell)
         if outcome["status"] == RunStatus.TIMEOUT.value:
             continue
         if outcome["exit_code"] != 0:

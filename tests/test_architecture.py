@@ -44,8 +44,8 @@ ROOMS = {
     "emulator": "interface options records memory reading vector_regions native waves instructions translation "
                 "watching code launches devices",
     "host": "native releases loader absent roctx tool worker hiprtc hip preload hsa kfd serve",
-    "features": "settings commands trace code explain run exec replay coverage doctor fetch tools faults causal study "
-                "budget compare demo notebook",
+    "features": "settings commands trace code explain campaign run exec replay coverage doctor fetch tools faults "
+                "causal study budget compare demo notebook",
     "cli": "app",
 }
 """Of each house, its rooms; houses and rooms import what stands to their left. Rooms of the others are files beside

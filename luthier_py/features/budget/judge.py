@@ -18,6 +18,8 @@ from luthier_py.base.errors import LuthierError, how_many
 from luthier_py.base.names import demangle
 from luthier_py.base.storage import write_file
 from luthier_py.features.budget.report import BudgetSection, Limit, Measured
+from luthier_py.features.campaign.engine import Campaign, Variation
+from luthier_py.features.campaign.workers import in_turn
 from luthier_py.features.exec.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.features.settings.run_settings import RunSettings, run_settings
 from luthier_py.features.study.keys import Keys, read_keys
@@ -122,12 +124,13 @@ class Measuring:
         """These numbers, of all kernels that ran."""
         names = list(dict.fromkeys(wanted))
         found: dict[str, dict[str, float]] = {}
-        for tool, metrics in _tools_for(names).items():
-            verdicts = self._under(tool, found).verdicts
-            launches = [launch for facts in verdicts for launch in facts["reports"]]
-            _add_static(found, [kernel for facts in verdicts for kernel in facts["kernels"]], names)
-            _add_counts(found, launches, metrics, amounts_of(tool))
-            _add_found(found, launches, metrics, load_tool(tool))
+        tools = _tools_for(names)
+        runs = Campaign([Variation(tool, tool, _reports_of) for tool in tools]).run(
+            in_turn(lambda tool: self._under(tool, found)))
+        for (tool, metrics), row in zip(tools.items(), runs, strict=True):
+            _add_static(found, row["kernels"], names)
+            _add_counts(found, row["reports"], metrics, amounts_of(tool))
+            _add_found(found, row["reports"], metrics, load_tool(tool))
         for row in found.values():  # all was delivered: there is nothing of that kind in the kernel
             row.update({name: 0 for name in names if name in COUNTED and name not in row})
         if FINDINGS in names:
@@ -178,6 +181,11 @@ def make_measuring(command: Sequence[str], device: str | None, stack: str | None
     settings = run_settings(device, stack=stack)
     checking = run_settings(device, {"--check": "all"}, stack) if device is not None else None
     return Measuring(command, settings, checking, level)
+
+
+def _reports_of(done: Executed) -> dict[str, list[Any]]:
+    """Kernels that were loaded and reports of launches, of all processes."""
+    return {name: [each for facts in done.verdicts for each in facts[name]] for name in ("kernels", "reports")}
 
 
 def _tools_for(names: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -6,19 +6,22 @@ Invariant: on the emulator the same campaign gives the same facts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice, product
 from pathlib import Path
 
 from luthier_py.base.errors import Invalid
 from luthier_py.base.names import demangle
-from luthier_py.base.storage import check_folder, write_file
+from luthier_py.base.storage import check_folder
 from luthier_py.emulator.devices.record_file import read_record
+from luthier_py.features.campaign.engine import Campaign, Variation
+from luthier_py.features.campaign.workers import in_turn
 from luthier_py.features.causal.bench import CausalBench, causal_bench
 from luthier_py.features.causal.candidates import CONTROL, KINDS, Candidate, candidates, select_by_filters
 from luthier_py.features.causal.report import causal_files, causal_summary
-from luthier_py.features.settings.files import each_once
+from luthier_py.features.settings.files import each_once, write_results
 from luthier_py.features.settings.run_settings import EMULATOR, RunSettings
 from luthier_py.report.names import FileNames
 from luthier_py.report.plain import Json
@@ -78,11 +81,8 @@ def run_causal(files: Sequence[Path], campaign: CausalCampaign, folder: Path, se
 
 def _write_results(facts: Json, base: Path) -> Json:
     base.parent.mkdir(parents=True, exist_ok=True)
-    contents = {**causal_files(facts), "json": json.dumps(facts, indent=2).encode()}
-    paths = {base.with_name(f"{base.name}.{suffix}"): content for suffix, content in contents.items()}
-    for path, content in paths.items():
-        write_file(path, content)
-    return {**facts, "files": [*map(str, paths)]}
+    files = {base.with_name(f"{base.name}.{suffix}"): content for suffix, content in causal_files(facts).items()}
+    return write_results(facts, base.with_name(f"{base.name}.json"), files)
 
 
 def _facts(file: Path, campaign: CausalCampaign, method: str, settings: RunSettings,
@@ -96,7 +96,7 @@ def _facts(file: Path, campaign: CausalCampaign, method: str, settings: RunSetti
             what, other = ("nothing that was chosen", "--test") if campaign.tests else (f"no {campaign.kind}", "--by")
             raise Invalid(f"{file}: kernel {demangle(record.kernel)} executes {what}; give another {other}")
         tried = [*found[: campaign.most], *([CONTROL] if bench.delays else [])]
-        rows = [{**asdict(each), "curve": _curve(bench, each, campaign.speedups, ended)} for each in tried]
+        rows = _curves(bench, tried, campaign.speedups, ended)
     return causal_summary({
         "file": str(file), "kernel": record.kernel, "target": record.target, "method": method, "cycles": bare,
         "candidates": rows, "left_out": [each.name for each in found[campaign.most :]]})
@@ -108,10 +108,14 @@ def _candidates(bench: CausalBench, campaign: CausalCampaign) -> list[Candidate]
     return candidates(bench.program, campaign.kind, bench.counts)
 
 
-def _curve(bench: CausalBench, candidate: Candidate, speedups: Sequence[int],
-           ended: Callable[[], object]) -> list[Json]:
-    found = []
-    for speedup in speedups:
-        found.append({"speedup": speedup, "cycles": bench.cycles(candidate, speedup)})
-        ended()
-    return found
+def _curves(bench: CausalBench, tried: Sequence[Candidate], speedups: Sequence[int],
+            ended: Callable[[], object]) -> list[Json]:
+    """Facts of each candidate, and what the launch takes with it so much faster."""
+    runs = Campaign([Variation(number, point, partial(_make_point, point[1]))
+                     for number, point in enumerate(product(tried, speedups))])
+    points = runs.run(in_turn(lambda point: bench.cycles(*point)), ended)
+    return [{**asdict(each), "curve": [*islice(points, len(speedups))]} for each in tried]
+
+
+def _make_point(speedup: int, cycles: float) -> Json:
+    return {"speedup": speedup, "cycles": cycles}

@@ -7,23 +7,29 @@ left.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
 from luthier_py.base.errors import Invalid
-from luthier_py.base.storage import write_file
 from luthier_py.emulator.devices.record_file import read_record
+from luthier_py.features.campaign.engine import Campaign, Ended, Variation
+from luthier_py.features.campaign.store import RowStore
+from luthier_py.features.campaign.workers import in_turn
 from luthier_py.features.faults.bench import RecordedSubject
-from luthier_py.features.faults.drawing import Campaign, draw_fault
+from luthier_py.features.faults.drawing import TOOL, FaultCampaign, draw_fault
 from luthier_py.features.faults.judging import Bench, JudgedFault, judge_fault
 from luthier_py.features.faults.report import fault_files, fault_summary
-from luthier_py.features.faults.store import FaultStore, campaign_identity
-from luthier_py.features.settings.files import each_once
+from luthier_py.features.settings.contents import our_content, tool_content
+from luthier_py.features.settings.files import each_once, write_results
 from luthier_py.features.settings.run_settings import EMULATOR, RunSettings
 from luthier_py.report.plain import Json
+
+KernelFault = tuple[str, JudgedFault]
+"""The name of the kernel that had the fault, and what became of it."""
 
 
 class Subject(Protocol):
@@ -52,18 +58,15 @@ def read_recorded_subjects(files: Sequence[Path], tolerance: float) -> list[Reco
     return [RecordedSubject(file, read_record(file), tolerance) for file in each_once(files)]
 
 
-def run_campaign(subjects: Sequence[Subject], campaign: Campaign, folder: Path, settings: RunSettings,
+def run_campaign(subjects: Sequence[Subject], campaign: FaultCampaign, folder: Path, settings: RunSettings,
                  ended: Callable[[], object]) -> Json:
     """Inject what is not judged yet, and write what all of it says; the summary's facts, with the files' names.
     ``ended`` is called for each fault."""
     require_emulator(settings)
     rows = [row for subject in subjects for row in faults_of(subject, campaign, folder, settings, ended)]
     facts = fault_summary(rows, campaign.seed)
-    paths = []
-    for name, content in {**fault_files(rows, facts), "summary.json": json.dumps(facts, indent=2).encode()}.items():
-        paths.append(folder / name)
-        write_file(paths[-1], content)
-    return {**facts, "files": [str(path) for path in paths]}
+    files = {folder / name: content for name, content in fault_files(rows, facts).items()}
+    return write_results(facts, folder / "summary.json", files)
 
 
 def require_emulator(settings: RunSettings) -> None:
@@ -73,26 +76,37 @@ def require_emulator(settings: RunSettings) -> None:
                       "--device emulator, and for a program emulator:TARGET")
 
 
-def faults_of(subject: Subject, campaign: Campaign, folder: Path, settings: RunSettings,
+def faults_of(subject: Subject, campaign: FaultCampaign, folder: Path, settings: RunSettings,
               ended: Callable[[], object]) -> list[Json]:
     """A row for each fault of a launch or program, by number."""
-    identity = campaign_identity(subject.content(), campaign.drawing, settings)
-    store = FaultStore(folder, subject.stem, identity)
-    rows = store.rows()
-    waiting = [number for number in campaign.numbers if number not in rows]
-    for _ in range(campaign.faults - len(waiting)):
-        ended()
-    if waiting:
-        with subject.bench(campaign.options, settings) as bench, store.open_for_appending() as add:
+    def inject(waiting: Sequence[Variation[int, KernelFault]]) -> Ended[int, KernelFault]:
+        with subject.bench(campaign.options, settings) as bench:
             check_there_are_some(subject, bench)
-            for number in waiting:
-                fault = draw_fault(number, campaign.seed, campaign.models, bench.written)
-                found = judge_fault(bench, fault, campaign.options, campaign.every_lane)
-                again = subject.again({**campaign.options, **found.options}, settings, fault.launch)
-                rows[number] = row_of(subject.name, bench.kernel(fault.launch), found, again)
-                add(rows[number])
-                ended()
-    return [rows[number] for number in campaign.numbers]
+            yield from in_turn(partial(_inject_fault, bench, campaign))(waiting)
+
+    def make_row(judged: KernelFault) -> Json:
+        kernel, found = judged
+        again = subject.again({**campaign.options, **found.options}, settings, found.fault.launch)
+        return row_of(subject.name, kernel, found, again)
+
+    identity = campaign_identity(subject.content(), campaign.drawing, settings)
+    store = RowStore(folder / f"{subject.stem}-{identity[:16]}.ndjson", "number")
+    faults = Campaign([Variation(number, number, make_row) for number in campaign.numbers], store)
+    for _ in faults.rows:
+        ended()
+    return [*faults.run(inject, ended)]
+
+
+def _inject_fault(bench: Bench, campaign: FaultCampaign, number: int) -> KernelFault:
+    fault = draw_fault(number, campaign.seed, campaign.models, bench.written)
+    return bench.kernel(fault.launch), judge_fault(bench, fault, campaign.options, campaign.every_lane)
+
+
+def campaign_identity(subject: object, drawing: object, settings: RunSettings) -> str:
+    """Of all that decides what becomes of fault N; how many there are does not."""
+    given = repr((subject, drawing, settings.device, settings.stack, settings.launch, our_content(),
+                  tool_content(TOOL)))
+    return sha256(given.encode()).hexdigest()
 
 
 def check_there_are_some(subject: Subject, bench: Bench) -> None:

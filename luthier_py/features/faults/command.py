@@ -28,7 +28,7 @@ from luthier_py.host.worker.error_boundary import say
 
 if TYPE_CHECKING:
     from luthier_py.features.faults.campaign import Subject
-    from luthier_py.features.faults.drawing import Campaign
+    from luthier_py.features.faults.drawing import FaultCampaign
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class DrawnFaults:
         bool, ByName("--every-lane", help="permanent faults are in all lanes, and not in the drawn one")
     ] = False
 
-    def campaign(self, options: dict[str, str]) -> Campaign:
+    def campaign(self, options: dict[str, str]) -> FaultCampaign:
         """``options``: of the tool."""
-        from luthier_py.features.faults.drawing import Campaign
+        from luthier_py.features.faults.drawing import FaultCampaign
 
         named = {name.upper(): value for name, value in options.items()}
         models = tuple(dict.fromkeys(self.models.split(",")))
-        return Campaign(self.count, self.seed, models, named, self.every_lane)
+        return FaultCampaign(self.count, self.seed, models, named, self.every_lane)
 
 
 @dataclass(frozen=True, slots=True)

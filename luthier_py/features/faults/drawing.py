@@ -33,7 +33,7 @@ WrittenRegisters = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Campaign:
+class FaultCampaign:
     """``faults``: of each subject, from number ``first`` on. ``options``: of the tool, by names in capitals: which
     instructions, for example. ``every_lane``: permanent faults are in all lanes, not in the drawn one."""
 

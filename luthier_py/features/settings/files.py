@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from luthier_py.base.errors import Invalid, Malformed, one_line
 from luthier_py.base.names import demangle
 from luthier_py.base.storage import write_file
 from luthier_py.binary.loader import CodeObject, load_each, open_code
+from luthier_py.report.plain import Json
 from luthier_py.rewrite.tool.records.sources import spellings
 
 
@@ -23,6 +24,13 @@ def write_array(path: Path, data: NDArray[Any]) -> None:
     buffer = io.BytesIO()
     np.save(buffer, data, allow_pickle=False)
     write_file(path, buffer.getvalue())
+
+
+def write_results(facts: Json, path: Path, files: Mapping[Path, bytes]) -> Json:
+    """Write ``files``, and ``facts`` as JSON to ``path``; the facts, with the names of all these files."""
+    for each, content in {**files, path: json.dumps(facts, indent=2).encode()}.items():
+        write_file(each, content)
+    return {**facts, "files": [*map(str, files), str(path)]}
 
 
 def each_once(files: Sequence[Path]) -> Sequence[Path]:

@@ -1,1 +1,1 @@
-"""Programs, arguments, tools and devices, every combination, repeated."""
+"""Studies; `plan` says what one runs, and runs it. Each run's process imports this package, so it loads nothing."""

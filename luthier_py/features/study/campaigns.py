@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import Invalid
-from luthier_py.features.faults.drawing import MODELS, Campaign
+from luthier_py.features.faults.drawing import MODELS, FaultCampaign
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.features.study.keys import Keys, flag, numbers_or_texts, text, texts, whole
 from luthier_py.report.plain import Json
@@ -55,10 +55,10 @@ def campaign_of(keys: Keys) -> StudiedCampaign:
     return StudiedCampaign(name, options, parts)
 
 
-def campaign_part(part: Mapping[str, Any], options: Mapping[str, str]) -> Campaign:
+def campaign_part(part: Mapping[str, Any], options: Mapping[str, str]) -> FaultCampaign:
     """The faults of one part; Invalid for a model that is unknown, or an option that campaigns draw."""
     named = {name.upper(): value for name, value in options.items()}
-    return Campaign(part["faults"], part["seed"], tuple(part["models"]), named, part["every_lane"], part["first"])
+    return FaultCampaign(part["faults"], part["seed"], tuple(part["models"]), named, part["every_lane"], part["first"])
 
 
 def run_part(run: Mapping[str, Any], settings: RunSettings, folder: Path) -> Json:

@@ -2,7 +2,7 @@
 
 In: FOLDER/run.json; a pipe as stdin. Out: FOLDER/result.json; the program's own output goes where this process's goes.
 Invariant: when the pipe closes, whoever asked is gone, and the program ends too. Nothing is imported from the folder in
-which it runs, which is the study's.
+which it runs, which is the study's; nor what this run does not need, since each run waits for it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from luthier_py.base.errors import LuthierError
 from luthier_py.base.storage import write_file
 from luthier_py.features.exec.execute import execute
 from luthier_py.features.settings.run_settings import RunSettings, run_settings
-from luthier_py.features.study.campaigns import run_part
-from luthier_py.rewrite.tool import load_tool
 
 COMMAND = f"import sys; sys.path[:] = filter(None, sys.path); from {__name__} import main; main()"
 RUN, STARTED, RESULT = "run.json", "started", "result.json"
@@ -30,13 +28,16 @@ RUN, STARTED, RESULT = "run.json", "started", "result.json"
 def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     """``seconds`` are those of the program, with its tool's start and end; FOLDER/started says that they begin."""
     os.environ.update(facts["environment"])
-    if facts["tool"] is not None:
-        load_tool(facts["tool"], facts["options"])  # imports are not the program's time
+    if facts["tool"] is not None:  # imports are not the program's time
+        import luthier_py.features.exec.observation  # noqa: F401
+        from luthier_py.rewrite.tool import load_tool
+
+        load_tool(facts["tool"], facts["options"])
     (folder / STARTED).touch()
     started = time.perf_counter()
     try:
         settings = run_settings(facts["device"], stack=facts["stack"])
-        told = run_part(facts, settings, folder) if facts["faults"] else run_program(facts, settings)
+        told = run_faults(facts, settings, folder) if facts["faults"] else run_program(facts, settings)
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
     return {**told, "seconds": time.perf_counter() - started}
@@ -48,6 +49,13 @@ def run_program(facts: dict[str, Any], settings: RunSettings) -> dict[str, Any]:
     done = execute(facts["command"], settings, facts["tool"], facts["options"], facts["level"], reports=True)
     return {"exit_code": done.exit_code, "verdicts": done.verdicts, "observed": done.observed,
             "undelivered": done.undelivered}
+
+
+def run_faults(facts: dict[str, Any], settings: RunSettings, folder: Path) -> dict[str, Any]:
+    """The same of a part of a campaign."""
+    from luthier_py.features.study.campaigns import run_part
+
+    return run_part(facts, settings, folder)
 
 
 def end_with(pipe: int) -> None:

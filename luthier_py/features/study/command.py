@@ -44,8 +44,8 @@ def study(
     if dry_run:
         show(plan.facts() if as_json else plan_table(plan.facts()), as_json)
         return
-    with progress(len(plan.waiting)) as advance:
-        facts = run_study(plan, jobs, scheduler, lambda cell, outcome: advance())
+    with progress(len(plan.campaign.waiting)) as advance:
+        facts = run_study(plan, jobs, scheduler, advance)
     if as_json:
         show(facts, as_json)
     else:

@@ -1,7 +1,7 @@
-"""Cells are run: here by processes side by side, or by a Dask cluster on many machines.
+"""Cells are run, each by a process that can be killed with all that it starts.
 
-In: cells. Out: (cell, outcome) as each ends; an outcome is plain data. Invariant: whatever a program does, its
-outcome says so; when the caller stops asking, all that still runs is killed.
+In: a cell. Out: its outcome, plain data. Invariant: whatever a program does, its outcome says so; when nobody asks any
+more, all that still runs is killed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
-from luthier_py.base.errors import LuthierError
 from luthier_py.features.settings.contents import file_hash
 from luthier_py.features.study.cells import Cell, search_path
 from luthier_py.features.study.child import COMMAND, RESULT, RUN, STARTED
@@ -42,112 +41,70 @@ class RunStatus(str, Enum):
     ERROR = "error"  # ours
 
 
-class Running:
-    """A run that has started (mutable: owns a process and a folder)."""
-
-    def __init__(self, cell: Cell) -> None:
-        self.cell = cell
-        self.started: float | None = None
-        self.place = tempfile.TemporaryDirectory(prefix="luthier-study-")
-        self.folder = Path(self.place.name)
-        (self.folder / RUN).write_text(json.dumps(dict(cell.run)))
-        with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND, str(self.folder)],
+def run_cell(cell: Cell, over: Event | None = None) -> RunRecord:
+    """Run a cell to its end by a process, in a folder of its own. ``over``: nobody wants the outcome any more, and the
+    process is killed."""
+    with TemporaryDirectory(prefix="luthier-study-", ignore_cleanup_errors=True) as place:
+        folder = Path(place)
+        (folder / RUN).write_text(json.dumps(dict(cell.run)))
+        with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+            process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, place],
                 stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True,
                 cwd=cell.run["folder"], env={**os.environ, "PATH": search_path()},
             )  # fmt: skip
-
-    def outcome(self) -> RunRecord | None:
-        """What became of it; None while it runs in its time."""
-        if self.started is None and (self.folder / STARTED).exists():
-            self.started = time.monotonic()
-        late = self.started is not None and time.monotonic() - self.started > self.cell.timeout
-        if self.process.poll() is None and not late:
-            return None
-        result = self.folder / RESULT
-        if self.process.poll() == 0 and result.exists():
-            found = json.loads(result.read_text())
-        else:
-            found = {"timeout": True} if late else {"ended": f"its process ended with {self.process.returncode}"}
-        self.stop()
-        return self._make_record(found)
-
-    def stop(self) -> None:
-        """Kill what still runs, and all that it started in its group."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.communicate()
-
-    def _make_record(self, found: RunRecord) -> RunRecord:
-        status = _status(found, self.cell.run["tool"] is not None)
-        printed = file_hash(self.folder / "stdout")
-        said = found.get("error") or "\n".join(found.get("undelivered", ())) or self._last_words(found)
-        self.place.cleanup()
-        return {
-            **_make_lost_record("" if status in (RunStatus.OK, RunStatus.NOTHING) else said),
-            **{name: found.get(name) for name in ("exit_code", "seconds", "verdicts")},
-            "status": status.value,
-            "output_sha256": printed,
-            "machine": socket.gethostname(),
-        }
+        try:
+            found = _wait(process, folder, cell.timeout, over or Event())
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        return _make_record(cell, folder, found)
 
 
-    def _last_words(self, found: RunRecord) -> str:
-        """Of the program, or of our own process, which ended before it could say what happened."""
-        return "\n".join(filter(None, (found.get("ended"), _last_lines(self.folder / "stderr"))))
+def _wait(process: subprocess.Popen[bytes], folder: Path, timeout: float, over: Event) -> RunRecord:
+    """What its process says of a run, or what there is to say of the process."""
+    end: float | None = None
+    while process.poll() is None:
+        if end is None and (folder / STARTED).exists():
+            end = time.monotonic() + timeout
+        if end is not None and time.monotonic() > end:
+            return {"timeout": True}
+        if over.wait(POLL_SECONDS):
+            break
+    if process.returncode == 0 and (folder / RESULT).exists():
+        found: RunRecord = json.loads((folder / RESULT).read_text())
+        return found
+    return {"ended": f"its process ended with {process.returncode}"}
 
 
-def run_cell(cell: Cell) -> RunRecord:
-    """Run one cell to its end."""
-    running = Running(cell)
-    try:
-        while (outcome := running.outcome()) is None:
-            time.sleep(POLL_SECONDS)
-        return outcome
-    finally:
-        running.stop()
+def _make_record(cell: Cell, folder: Path, found: RunRecord) -> RunRecord:
+    status = _status(found, cell.run["tool"] is not None)
+    said = found.get("error") or "\n".join(found.get("undelivered", ())) or _last_words(folder, found)
+    return {
+        **make_lost_record("" if status in (RunStatus.OK, RunStatus.NOTHING) else said),
+        **{name: found.get(name) for name in ("exit_code", "seconds", "verdicts")},
+        "status": status.value,
+        "output_sha256": file_hash(folder / "stdout"),
+        "machine": socket.gethostname(),
+    }
 
 
-def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, RunRecord]]:
-    """Run cells, ``jobs`` at a time, each by a process."""
-    waiting = list(reversed(cells))
-    running: list[Running] = []
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                running.append(Running(waiting.pop()))
-            for one in list(running):
-                if (outcome := one.outcome()) is not None:
-                    running.remove(one)
-                    yield one.cell, outcome
-            time.sleep(POLL_SECONDS)
-    finally:
-        for one in running:
-            one.stop()
+def _last_words(folder: Path, found: RunRecord) -> str:
+    """Of the program, or of our own process, which ended before it could say what happened."""
+    return "\n".join(filter(None, (found.get("ended"), _last_lines(folder / "stderr"))))
 
 
-def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell, RunRecord]]:
-    """Run cells on the workers of a Dask scheduler, which see the same files under the same names."""
-    try:
-        from distributed import Client, as_completed
-    except ImportError:
-        raise LuthierError("--scheduler needs Dask: pip install luthier-py[study,distributed]") from None
-    try:
-        client = Client(scheduler)
-    except (OSError, ValueError) as error:
-        raise LuthierError(f"--scheduler {scheduler}: {str(error) or 'no answer'}") from None
-    with client:
-        futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
-        for future in as_completed(futures):
-            lost = future.exception()
-            yield futures[future], _make_lost_record(str(lost)) if lost is not None else future.result()
-
-
-def _make_lost_record(said: str) -> RunRecord:
+def make_lost_record(said: object) -> RunRecord:
     """Of a run that nobody has seen end."""
     nothing = dict.fromkeys(("exit_code", "seconds", "verdicts", "output_sha256", "machine"))
-    return {**nothing, "status": RunStatus.ERROR.value, "said": said}
+    return {**nothing, "status": RunStatus.ERROR.value, "said": str(said)}
+
+
+def needs_no_run(outcome: RunRecord, retry: bool) -> bool:
+    """Whether an outcome is one; with ``retry`` failures and timeouts are none."""
+    again = (RunStatus.ERROR, RunStatus.FAILED, RunStatus.TIMEOUT) if retry else (RunStatus.ERROR,)
+    return outcome["status"] not in {status.value for status in again}
 
 
 def _status(found: RunRecord, with_tool: bool) -> RunStatus:

@@ -1,7 +1,7 @@
 """Where outcomes are kept while a study runs, and the data set that comes of them.
 
-In: outcomes, by identity of their cell. Out: files of the study's folder. Invariant: an outcome is on disk, whole,
-before the next one is waited for; so a study that was killed goes on where it was.
+In: outcomes of cells. Out: files of the study's folder. Invariant: what is not known has no value, and whole numbers
+stay exact.
 """
 
 from __future__ import annotations
@@ -14,51 +14,32 @@ from typing import Any
 
 from luthier_py.base.errors import LuthierError
 from luthier_py.base.storage import write_file
+from luthier_py.features.campaign.store import RowKey, RowStore
 from luthier_py.features.study.cells import Cell
-from luthier_py.features.study.runs import RunRecord, RunStatus
+from luthier_py.features.study.runs import RunRecord
 from luthier_py.report.plain import leaves
 from luthier_py.rewrite.tool.records.data import NOT_FINITE
 
-CELLS, DATA = "cells", "results.parquet"
+CELLS, DATA, DATA_VERSION = "cells", "results.parquet", 1
 COLUMNS = (
     "cell program arguments tool options device stack repeat status exit_code seconds output_sha256 said machine "
     "process launch launches kernel grid block metric way count value text"
 ).split()
-UNFINISHED = {RunStatus.ERROR.value}
-UNHAPPY = UNFINISHED | {RunStatus.FAILED.value, RunStatus.TIMEOUT.value}
+CELL = "cell"
+"""Of an outcome, the identity of its run."""
 
 
-class ResultStore:
-    """The folder of a study's results."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def open(self) -> None:
-        """Make the folder where it is not there; raises OSError."""
-        (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
-
-    def path(self, cell: Cell) -> Path:
-        """The file for the outcome of a cell, whether or not it is there."""
-        return self.folder / CELLS / f"{cell.identity}.json"
-
-    def find_finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, RunRecord]:
-        """Outcomes that need not be found again; with ``retry`` failures and timeouts are not among them."""
-        outcomes = {cell.identity: self.read(cell) for cell in cells}
-        again = UNHAPPY if retry else UNFINISHED
-        return {name: one for name, one in outcomes.items() if one is not None and one["status"] not in again}
-
-    def read(self, cell: Cell) -> RunRecord | None:
-        """The outcome of a cell; None where there is none, or its file cannot be read."""
+def open_store(folder: Path) -> RowStore:
+    """Where outcomes are kept, by identity; those that version 1 kept are there as well."""
+    def read_older(identity: RowKey) -> RunRecord | None:
         try:
-            found: RunRecord = json.loads(self.path(cell).read_bytes())
+            outcome: RunRecord = json.loads((cells / f"{identity}.json").read_bytes())
         except (OSError, ValueError):
             return None
-        return found
+        return outcome
 
-    def write(self, cell: Cell, outcome: RunRecord) -> None:
-        """Replace the outcome of a cell in one step; raises OSError."""
-        write_file(self.path(cell), json.dumps(outcome).encode())
+    cells = folder / CELLS
+    return RowStore(cells / "outcomes.ndjson", CELL, read_older)
 
 
 def rows_of(cell: Cell, outcome: RunRecord) -> Iterator[dict[str, Any]]:
@@ -118,7 +99,7 @@ def write_data(folder: Path, title: str, rows: Sequence[Mapping[str, Any]]) -> P
     whole = dict.fromkeys(("repeat", "exit_code", "process", "launch", "launches", "count"), pa.int64())
     kinds = {**whole, "seconds": pa.float64(), "value": pa.float64(), "way": pa.list_(pa.string())}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS],
-                       {"title": title, "luthier_py": version("luthier-py")})  # fmt: skip
+                       {"title": title, "luthier_py": version("luthier-py"), "version": str(DATA_VERSION)})  # fmt: skip
     table = pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")

@@ -14,7 +14,7 @@ import pytest
 from luthier_py.base.errors import FaultKind, Invalid
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.features.faults.campaign import faults_of, run_campaign
-from luthier_py.features.faults.drawing import MODELS, Campaign, InjectedFault
+from luthier_py.features.faults.drawing import MODELS, FaultCampaign, InjectedFault
 from luthier_py.features.faults.judging import FaultEffect, Injection, effect_of_failure, instruction_limit, judge_fault
 from luthier_py.features.settings.run_settings import RunSettings, run_settings
 
@@ -105,7 +105,7 @@ def test_a_campaign_injects_what_is_not_judged_yet(tmp_path: Path) -> None:
     bench, ended = FakeBench(Injection(FaultEffect.SDC, SEEN)), list[None]()
 
     def rows(faults: int, first: int = 0) -> list[dict[str, Any]]:
-        campaign = Campaign(faults, 1, ("flip", "zero"), {"INSTRUMENT": "float"}, first=first)
+        campaign = FaultCampaign(faults, 1, ("flip", "zero"), {"INSTRUMENT": "float"}, first=first)
         return faults_of(FakeSubject(bench), campaign, tmp_path, SETTINGS, lambda: ended.append(None))
 
     few = rows(3)
@@ -127,20 +127,20 @@ SETTINGS = run_settings("emulator")
 def test_faults_are_judged_by_the_emulator(settings: RunSettings, tmp_path: Path) -> None:
     subject = FakeSubject(FakeBench(Injection(FaultEffect.MASKED, None)))
     with pytest.raises(Invalid, match="give --device emulator, and for a program emulator:TARGET"):
-        run_campaign([subject], Campaign(1, 1, MODELS, {}), tmp_path, settings, lambda: None)
+        run_campaign([subject], FaultCampaign(1, 1, MODELS, {}), tmp_path, settings, lambda: None)
 
 
 def test_a_kernel_without_registers_to_hit_is_refused(tmp_path: Path) -> None:
     subject = FakeSubject(FakeBench(Injection(FaultEffect.MASKED, None), written=((0, 0), ())))
     with pytest.raises(Invalid, match=r"one.lrec: kernel kernel 0, kernel 1 executes no instruction that was chosen"):
-        run_campaign([subject], Campaign(1, 1, MODELS, {}), tmp_path, SETTINGS, lambda: None)
+        run_campaign([subject], FaultCampaign(1, 1, MODELS, {}), tmp_path, SETTINGS, lambda: None)
 
 
 def test_what_a_campaign_cannot_be() -> None:
     with pytest.raises(Invalid, match="model 'melt' is none; choose some of flip,"):
-        Campaign(1, 1, ("flip", "melt"), {})
+        FaultCampaign(1, 1, ("flip", "melt"), {})
     with pytest.raises(Invalid, match="option LANE: a campaign draws that"):
-        Campaign(1, 1, ("flip",), {"INSTRUMENT": "float", "LANE": "3"})
+        FaultCampaign(1, 1, ("flip",), {"INSTRUMENT": "float", "LANE": "3"})
 
 
 def test_how_long_a_launch_with_a_fault_may_run() -> None:

@@ -11,12 +11,13 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from compiled_samples import CompiledSamples
 from fat_binaries import bundle
 
 from luthier_py import study_table
-from luthier_py.base.errors import Invalid
+from luthier_py.base.errors import Invalid, Unsupported
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.features.compare.report import Difference, RunSide, compare, difference_lines
 from luthier_py.features.compare.sides import compare_files
@@ -281,6 +282,10 @@ def test_a_study_is_compared_with_another(tmp_path: Path) -> None:
     assert study_table(tmp_path / "one", metric="instructions").column("count").to_pylist() == [7] * 4
     with pytest.raises(Invalid, match="none: No such file or directory; give a study's folder, or its results.parquet"):
         study_table(tmp_path / "none")
+    newer = pq.read_table(tmp_path / "one" / "results.parquet").replace_schema_metadata({"version": "2"})
+    pq.write_table(newer, tmp_path / "newer.parquet")
+    with pytest.raises(Unsupported, match="newer.parquet: it is of version 2, and this Luthier-py reads 1; take a new"):
+        compare_files(tmp_path / "one", tmp_path / "newer.parquet")
 
 
 @pytest.mark.parametrize(("content", "said"), [

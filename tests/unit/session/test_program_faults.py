@@ -21,7 +21,7 @@ import pytest
 from luthier_py import study_table
 from luthier_py.features.exec.execute import Surroundings, execute
 from luthier_py.features.faults.campaign import faults_of, run_campaign
-from luthier_py.features.faults.drawing import Campaign, InjectedFault, draw_fault
+from luthier_py.features.faults.drawing import FaultCampaign, InjectedFault, draw_fault
 from luthier_py.features.faults.judging import FaultEffect, FaultSide, judge_fault
 from luthier_py.features.faults.program import ProgramCheck, ProgramSubject
 from luthier_py.features.settings.run_settings import run_settings
@@ -105,12 +105,12 @@ def test_who_stops_a_run_stops_the_campaign(program: Program, tmp_path: Path, nu
             time.sleep(0.05)
         os.killpg(running.pid, number)
         assert running.wait(60) == 128 + number
-    assert marks.read_text() == "began\n" * 3 and injected(tmp_path / "faults") == []
+    assert marks.read_text() == "began\n" * 3 and not [*tmp_path.glob("faults/*.ndjson")]
 
 
 def test_programs_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Program) -> None:
     monkeypatch.chdir(tmp_path)
-    campaign = Campaign(1, 1, ("flip",), {})
+    campaign = FaultCampaign(1, 1, ("flip",), {})
     for script, check, words in (
         ("date +%N", PRINTED, "twice without a fault it comes to different results: what it prints: other from byte"),
         ("true", PRINTED, "nothing to inject a fault into: no launch came to the tool"),
@@ -147,7 +147,7 @@ def test_a_study_has_the_faults_of_a_campaign(study: Callable[..., Any], summary
         done = study(text, "--scheduler", cluster.scheduler_address)
     assert done.code == 0 and "verdict: 2 runs: 2 ok\n" in done.out, done.err
     subject = ProgramSubject((str(program("vector_add")),), PRINTED)
-    campaign = Campaign(3, 1, ("flip", "stuck_0"), SUM)
+    campaign = FaultCampaign(3, 1, ("flip", "stuck_0"), SUM)
     alone = run_campaign([subject], campaign, tmp_path / "alone", SETTINGS, lambda: None)
     (found,) = summary()["campaigns"]
     assert {name: found[name] for name in ("faults", "all", "by", "host")} == {
@@ -160,4 +160,4 @@ def test_a_study_has_the_faults_of_a_campaign(study: Callable[..., Any], summary
 
 def injected(folder: Path) -> list[Mapping[str, Any]]:
     (path,) = folder.glob("*.ndjson")
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [row for row in map(json.loads, path.read_text().splitlines()) if "number" in row]

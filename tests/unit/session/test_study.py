@@ -20,11 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 from patience import PATIENCE, until
 
+from luthier_py.features.campaign.engine import Variation
+from luthier_py.features.campaign.workers import on_cluster
 from luthier_py.features.commands.ending import ExitCode
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.features.study.cells import Cell
 from luthier_py.features.study.plan import plan_study
-from luthier_py.features.study.runs import run_on_cluster
+from luthier_py.features.study.runs import make_lost_record, run_cell
 from luthier_py.features.study.store import COLUMNS, rows_of
 from luthier_py.features.study.summary import _beside, _items
 
@@ -226,6 +228,24 @@ command = ["sh", "-c", "echo $0 >> runs; echo $$ > pid; test -e go || exec sleep
     assert runs_in(tmp_path) == ["quick", "waits", "waits"]
 
 
+def test_a_study_that_version_1_began_goes_on(study: Study, tmp_path: Path) -> None:
+    """It kept each run in a file of its own; a newer version's folder is refused."""
+    study(SHELL)
+    kept = tmp_path / "out" / "cells" / "outcomes.ndjson"
+    head, *outcomes = map(json.loads, kept.read_text().splitlines())
+    kept.unlink()
+    for outcome in outcomes:
+        (kept.parent / f"{outcome.pop('cell')}.json").write_text(json.dumps(outcome))
+    before = data(tmp_path)
+    assert study(SHELL, "--dry-run").out.count("to run") == 0
+    assert study(SHELL).code == ExitCode.ERROR and data(tmp_path) == before
+    study(SHELL, "--retry")
+    assert runs_in(tmp_path) == ["bad", "bad", "good"] and len(kept.read_text().splitlines()) == 2
+    kept.write_text(json.dumps({**head, "version": head["version"] + 1}) + "\n")
+    done = study(SHELL)
+    assert done.code == ExitCode.ERROR and "cells/outcomes.ndjson: it is of version 3, and this" in done.err
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -275,11 +295,12 @@ def test_a_run_whose_machine_died_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text('[[program]]\ncommand = ["true"]\n')
     plan = plan_study(Path("s.toml"), tmp_path / "out")
-    broken = [replace(cell, run={**cell.run, "folder": "no-such-folder"}) for cell in plan.cells]
+    broken = [Variation(cell.identity, replace(cell, run={**cell.run, "folder": "no-such-folder"}), dict)
+              for cell in plan.cells]
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, local_directory=tmp_path / "dask"
     ) as cluster:
-        [(_, outcome)] = run_on_cluster(broken, cluster.scheduler_address)
+        [(_, outcome)] = on_cluster(run_cell, cluster.scheduler_address, make_lost_record)(broken)
     assert outcome["status"] == "error" and "no-such-folder" in outcome["said"] and outcome["exit_code"] is None
     assert [row["seconds"] for row in rows_of(plan.cells[0], outcome)] == [None]
 
