@@ -26,6 +26,7 @@
 # make docs    docs/reference.md, docs/coverage.md and docs/hip.md, made from the code
 # make studies the results that pages show: tables, figures and what commands print (docs/studies)
 # make samples compile the sample kernels again (needs clang-22)
+# make native  compile the C of the emulator's run time again (needs clang-22 and opt-22)
 #
 # Only Python (3.10 or newer, with venv) and make are needed; everything else goes into .venv.
 # The installation is editable, so what is changed in luthier_py/, tools/ and intrinsics/ holds at once.
@@ -40,7 +41,7 @@ JOBS ?= 3
 # Where it is set, each process that a test starts compiles all of the package again: a second for each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test nightly coverage test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations seeded mutants bench programs soak docs studies samples clean libraries foreign table
+.PHONY: demo check test nightly coverage test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations seeded mutants bench programs soak docs studies samples native clean libraries foreign table
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -149,6 +150,9 @@ studies: .venv/installed-test
 
 samples:
 	$(PYTHON) tests/data/build.py
+
+native: .venv/installed
+	$(BIN)/python -m luthier_py.emulator.native.generate
 
 clean:
 	rm -rf .venv build dist luthier_py.egg-info

@@ -57,7 +57,8 @@ def distribution(tmp_path_factory: pytest.TempPathFactory) -> tarfile.TarFile:
 def test_a_wheel_has_the_files_that_are_no_modules(tmp_path_factory: pytest.TempPathFactory) -> None:
     names = set(zipfile.ZipFile(built(tmp_path_factory, "wheel")).namelist())
     wanted = {path.relative_to(ROOT).as_posix() for path in sources(ROOT / "luthier_py", ignored())
-              if path.suffix in (".h", ".c") and path.relative_to(ROOT).parts[1] in ("rewrite", "host")}
+              if path.suffix in (".h", ".c") and path.relative_to(ROOT).parts[1] in ("rewrite", "host")
+              or path.suffix == ".bc"}
     assert "luthier_py/rewrite/tool/include/luthier/hooks.h" in wanted and wanted <= names
 
 

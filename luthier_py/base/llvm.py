@@ -214,15 +214,44 @@ class Effort(Enum):
 def host_object(ir: str, effort: Effort) -> bytes:
     """Compile a module for this computer."""
     with LOCK:
-        llvm = load_binding()
         machine = _host_machine(0 if effort is Effort.FAST else 2)
-        module = parse(f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n' + ir)
+        module = parse(_host_header(machine) + ir)
         if effort is Effort.OPTIMISE:
-            tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-            passes = llvm.create_pass_builder(machine, tuning)
-            passes.getModulePassManager().run(module, passes)
+            _run_host_passes(module, machine)
         code: bytes = machine.emit_object(module)
         return code
+
+
+def host_function(bitcode: bytes, name: str, ir: str = "") -> bytes:
+    """Optimise and compile one function of a module, with what it calls there and in ``ir``, for this computer.
+
+    The module's own triple and data layout are replaced; ``ir`` defines what it only declares."""
+    with LOCK:
+        llvm = load_binding()
+        machine = _host_machine(2)
+        module = llvm.parse_bitcode(bitcode)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        if ir:
+            module.link_in(parse(_host_header(machine) + ir))
+        for function in module.functions:
+            if not function.is_declaration and function.name != name:
+                function.linkage = "internal"
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+        _run_host_passes(module, machine)
+        code: bytes = machine.emit_object(module)
+        return code
+
+
+def _host_header(machine: Any) -> str:
+    return f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+
+
+def _run_host_passes(module: Any, machine: Any) -> None:
+    llvm = load_binding()
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes.getModulePassManager().run(module, passes)
 
 
 @cache

@@ -355,7 +355,7 @@ def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
                 yield from _sources(entry.path)
-            elif entry.name.endswith((".py", ".gz", ".json", ".hip", ".h")):
+            elif entry.name.endswith((".py", ".bc", ".gz", ".json", ".hip", ".h")):
                 yield entry.path, entry.stat()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from luthier_py.base import llvm
 from luthier_py.base.llvm import Effort
 from luthier_py.base.storage import Shelf, cache_key
-from luthier_py.emulator.native.clocks import PAUSE, WALL_CLOCK, host_functions
+from luthier_py.emulator.native.clocks import host_functions
 from luthier_py.emulator.options.translator import translator
 
 _SHELF = Shelf("host", 1 << 30)
@@ -37,26 +37,15 @@ def _imports_of(code: bytes) -> list[str]:
 
 
 def scheduler_address(wave_size: int, watched: bool = False, at_random: bool = False) -> int:
-    """Host address of the native scheduler for waves of ``wave_size`` lanes (native.scheduler); the first call compiles
-    it. ``watched``: for launches with the cycle model; ``at_random``: for those whose turns are drawn."""
-
-    def text() -> str:
-        from luthier_py.emulator.native.scheduler import scheduler  # as for _support
-
-        return scheduler(wave_size, watched, at_random)
-
-    return native_function("luthier_run_at_random" if at_random else "luthier_run", text, {}, (wave_size, watched))
+    """Host address of the native scheduler for waves of ``wave_size`` lanes (native/scheduler.c); the first call
+    compiles it. ``watched``: for launches with the cycle model; ``at_random``: for those whose turns are drawn."""
+    return _support(f"luthier_run{'_watched' * watched}{'_at_random' * at_random}_w{wave_size}", wave_size)
 
 
 def begin_address() -> int:
-    """Host address of ``luthier_begin`` (native.beginning), which begins a launch; the first call compiles it."""
-
-    def text() -> str:
-        from luthier_py.emulator.native.beginning import emit_beginning  # as for _support
-
-        return emit_beginning()
-
-    return native_function("luthier_begin", text, host_functions())
+    """Host address of the function that begins a launch (native/beginning.c), whatever its waves' size; the first call
+    compiles it."""
+    return _support("luthier_begin_w64", 64)
 
 
 def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], variant: object = None) -> int:
@@ -64,7 +53,7 @@ def native_function(name: str, text: Callable[[], str], imports: Mapping[str, in
     depends on name, variant and the translator's sources alone."""
     with llvm.LOCK:
         if (name, variant) not in _ready:
-            code, _ = _compile_named(name, variant, text)
+            code = _compile_named(name, variant, lambda: (b"", text()))
             _ready[name, variant] = llvm.HostCode(code, [name], imports)
     return _ready[name, variant].address(name)
 
@@ -78,32 +67,35 @@ def _support(symbol: str, wave_size: int) -> int:
 
         return resolve_watching_functions()[symbol]
 
-    def text() -> str:
+    def parts() -> tuple[bytes, str]:
         from luthier_py.emulator.code.support import definition  # imports all meanings, and kept code needs no text
 
-        return _SUPPORT.sub(rf"@\1_w{wave_size}", definition(name, wave_size))
+        bitcode, ir = definition(symbol.removesuffix(f"_w{wave_size}"), wave_size)
+        return bitcode, _SUPPORT.sub(rf"@\1_w{wave_size}", ir)
 
-    name = symbol.removesuffix(f"_w{wave_size}")
     with llvm.LOCK:
-        if (name, wave_size) not in _ready:
-            code, called = _compile_named(name, wave_size, text)
-            imports = {one: _support(one, wave_size) for one in called if one != symbol}
-            imports |= host_functions() if name in (WALL_CLOCK, PAUSE) else {}
-            _ready[name, wave_size] = llvm.HostCode(code, [symbol], imports)
-    return _ready[name, wave_size].address(symbol)
+        if (symbol, None) not in _ready:
+            code = _compile_named(symbol, None, parts)
+            imports = {one: _support(one, wave_size) for one in _imports_of(code) if one != symbol}
+            _ready[symbol, None] = llvm.HostCode(code, [symbol], imports | host_functions())
+    return _ready[symbol, None].address(symbol)
 
 
-def _compile_named(name: str, variant: object, text: Callable[[], str]) -> tuple[bytes, list[str]]:
-    """Machine code of what these sources define under a name, and the support functions that it calls."""
+def _compile_named(name: str, variant: object, parts: Callable[[], tuple[bytes, str]]) -> bytes:
+    """Machine code of what these sources define under a name: a function of bitcode that calls what a text defines, or
+    of the text alone."""
     key = cache_key(translator(), llvm.host_identity(), name, repr(variant))
-    if (kept := _NAMED.read(key)) is not None:
-        digest, *called = kept.decode().split()
-        if (code := read_cached_code(digest, Effort.OPTIMISE)) is not None:
-            return code, called
-    ir = text()
-    code, called = object_code(ir, Effort.OPTIMISE), sorted(set(_SUPPORT.findall(ir)))
-    _NAMED.write(key, " ".join((cache_key(ir), *called)).encode())
-    return code, called
+    if (kept := _NAMED.read(key)) is not None and (
+        code := read_cached_code(kept.decode(), Effort.OPTIMISE)
+    ) is not None:
+        return code
+    bitcode, ir = parts()
+    digest = cache_key(bitcode, name, ir) if bitcode else cache_key(ir)
+    if (code := read_cached_code(digest, Effort.OPTIMISE)) is None:
+        code = llvm.host_function(bitcode, name, ir) if bitcode else llvm.host_object(ir, Effort.OPTIMISE)
+        keep_code(digest, Effort.OPTIMISE, code)
+    _NAMED.write(key, digest.encode())
+    return code
 
 
 def object_code(ir: str, effort: Effort) -> bytes:

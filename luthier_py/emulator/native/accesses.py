@@ -49,7 +49,6 @@ from luthier_py.emulator.native.access_parts import (
 )
 from luthier_py.emulator.native.atomics import atomic
 from luthier_py.emulator.native.lane_moves import LaneMoves, each_lane, load_two_words, next_lane, rows_of
-from luthier_py.emulator.native.resolve import refuse, resolve
 from luthier_py.emulator.records.layout import STRIP
 from luthier_py.emulator.records.template import expand
 
@@ -60,10 +59,6 @@ _SAME = "zeroinitializer"
 @cache
 def memory_function(name: str, wave_size: int) -> str:
     """LLVM IR that defines the function ``name`` and declares what it calls."""
-    if name == "luthier_resolve":
-        return resolve(wave_size)
-    if name == "luthier_refuse":
-        return refuse()
     if name == "luthier_pick":
         return pick()
     _, addresses, operation, *element = name.split("_")

@@ -280,3 +280,11 @@ class Outcome(IntEnum):
     FAULT = 2        # wave ``wave`` of the group
     NEEDS_CODE = 3   # no function is known for pc of wave ``wave``
     MESSAGE = 4      # a wave has one for the host
+
+
+class GroupEvent(IntEnum):
+    """What a watcher is told of a work-group: the address of its record, and this."""
+
+    BEGINS = 0    # in this record, from now on
+    RELEASES = 1  # all its waves have come to the barrier, and are about to go on
+    ENDS = 2

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from luthier_py.emulator.memory.device_memory import write_bytes
 from luthier_py.emulator.memory.pool import Pages
 from luthier_py.emulator.native.clocks import CycleClock
-from luthier_py.emulator.native.scheduler import GroupEvent
 from luthier_py.emulator.records.layout import (
     GROUP,
     LAUNCH,
@@ -28,6 +27,7 @@ from luthier_py.emulator.records.layout import (
     TIME_BYTES,
     TIME_PATTERNS_AT,
     WAVE,
+    GroupEvent,
     Status,
     wave_stride,
 )
