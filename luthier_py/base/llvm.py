@@ -238,6 +238,8 @@ def host_function(bitcode: bytes, name: str, ir: str = "") -> bytes:
                 function.linkage = "internal"
         passes = llvm.create_new_module_pass_manager()
         passes.add_global_dead_code_eliminate_pass()
+        passes.add_always_inliner_pass()  # before anything is done to what is general, for all that nobody wants
+        passes.add_global_dead_code_eliminate_pass()
         passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
         _run_host_passes(module, machine)
         code: bytes = machine.emit_object(module)

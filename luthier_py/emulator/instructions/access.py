@@ -11,7 +11,6 @@ from luthier_py.emulator.instructions.loads import Addresses, StripLoad, StripSt
 from luthier_py.emulator.instructions.steps import register_number, step_of
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.native.atomics import FLOAT_LETTERS
-from luthier_py.emulator.native.lane_moves import ELEMENTS
 from luthier_py.emulator.options.checks import ACCESS_KINDS, MISTAKES, AccessTrait, AccessUse
 from luthier_py.emulator.options.settings import FIRST_SITE, Style, number_of
 from luthier_py.emulator.records.layout import SITE_BYTES, VECTOR_ROWS, WAVE, ZERO_ROW, SurfaceRefusal
@@ -20,6 +19,7 @@ from luthier_py.isa.properties.coherence import is_coherent
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 
 _USES = {"load": AccessUse.READS, "store": AccessUse.WRITES, "atomic": AccessUse.MODIFIES}
+_ELEMENT_BYTES = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
 _DWORDS = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
 
 
@@ -227,4 +227,4 @@ def _use(move: Move) -> tuple[int, int, int]:
     if use == "atomic":
         bits = int("".join(filter(str.isdigit, element.rpartition("_")[2])))
         return _USES[use], bits // 8, 1
-    return _USES[use], ELEMENTS[element.removeprefix("p")], 2 if element.startswith("p") else 1
+    return _USES[use], _ELEMENT_BYTES[element.removeprefix("p")], 2 if element.startswith("p") else 1

@@ -2,7 +2,7 @@
 
 In: the instructions of blocks, one by one, and the addresses of accesses while their code is written. Out: IR that
 keeps the wave's TIME record. Instructions issue in order, as soon as what they read is ready. That is worked out when a
-block is translated, except for what addresses and waits decide, which native functions (cycle_functions) work out at
+block is translated, except for what addresses and waits decide, which native functions (cycles.c) work out at
 run time. Invariant: nothing here changes what a kernel computes; at a block's end TIME is up to date, and all results
 of the ALUs are waited for, so that each block begins alike.
 """

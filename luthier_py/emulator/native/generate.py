@@ -32,7 +32,7 @@ _FLAGS = (
     "--target=bpfel -std=c17 -ffreestanding -fPIC -fomit-frame-pointer -fno-strict-aliasing -fno-strict-overflow "
     "-Wall -Wextra -Werror -O2 -Xclang -disable-llvm-passes -Xclang -disable-lifetime-markers -S -emit-llvm -o -"
 ).split()
-_PASSES = "function(sroa,early-cse,simplifycfg,instcombine)"
+_PASSES = "function(sroa,early-cse,simplifycfg)"
 """What makes the text small; nothing is inlined before it is known what is wanted."""
 _OF_TARGET = re.compile(r'^target .*\n| "target-[a-z]+"="[^"]*"|^!llvm\.ident.*\n', re.MULTILINE)
 _RECORDS = {
@@ -56,6 +56,7 @@ def write_header() -> str:
         "COPIED_BYTES": layout.COPIED_BYTES, "NAMED_SCALAR_BYTES": layout.sgpr_offset(layout.NAMED_SCALARS),
         "WAVE_HEADER_BYTES": layout.WAVE_HEADER_BYTES, "MEETINGS_BYTES": layout.MEETINGS_BYTES,
         "WRITABLE": layout.WRITABLE, "FINE": layout.FINE, "PAUSE_MICROSECONDS": PAUSE_MICROSECONDS,
+        "STRIP": layout.STRIP, "TIME_RING": layout.TIME_RING, "TIME_COUNTERS": len(layout.TIME_COUNTERS),
     }  # fmt: skip
     lines.append(f"enum {{ {', '.join(f'{name} = {value}' for name, value in numbers.items())} }};")
     for lanes in (32, 64):

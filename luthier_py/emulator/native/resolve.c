@@ -20,28 +20,34 @@ struct request { /* of one lane */
     u64 lane, flags;
 };
 
-static u8 *note_fault(const struct request *r, u64 kind)
+/* In code of its own, as what follows: so addresses that are found at once cost little. */
+static __attribute__((noinline)) u8 *write_fault(struct wave *wave, struct site *site, u64 lane, u64 address, u64 kind)
 {
-    r->wave->fault_site = ((u64)r->site - worker_of(r->wave)->sites) / sizeof(struct site);
-    r->wave->fault_lane = r->lane;
-    r->wave->fault_address = r->address;
-    r->wave->fault_kind = kind;
+    wave->fault_site = ((u64)site - worker_of(wave)->sites) / sizeof(struct site);
+    wave->fault_lane = lane;
+    wave->fault_address = address;
+    wave->fault_kind = kind;
     return NULL;
 }
 
+GENERIC u8 *note_fault(const struct request *r, u64 kind)
+{
+    return write_fault(r->wave, r->site, r->lane, r->address, kind);
+}
+
 /* Memory that is read as 0, and whose content is nobody's. */
-static u8 *ignore(struct wave *wave)
+GENERIC u8 *ignore(struct wave *wave)
 {
     wave->ignored = wave->ignored_high = 0;
     return (u8 *)&wave->ignored;
 }
 
-static u32 low_half(u64 address)
+GENERIC u32 low_half(u64 address)
 {
     return (u32)address;
 }
 
-static u8 *resolve_lds(const struct request *r)
+GENERIC u8 *resolve_lds(const struct request *r)
 {
     struct wave *wave = r->wave;
     if (low_half(r->address) + r->bytes <= wave->lds_bytes)
@@ -53,7 +59,7 @@ static u8 *resolve_lds(const struct request *r)
 }
 
 /* Private memory is rows of one dword of every lane, so an access lies in one dword. */
-static u8 *resolve_private(const struct request *r, u64 lane)
+GENERIC u8 *resolve_private(const struct request *r, u64 lane)
 {
     u64 offset = low_half(r->address), in_word = offset & 3;
     if (offset + r->bytes > r->wave->scratch_bytes)
@@ -63,7 +69,7 @@ static u8 *resolve_private(const struct request *r, u64 lane)
     return (u8 *)(r->wave->scratch + (offset >> 2) * (4 * LANES) + lane * 4 + in_word);
 }
 
-static u8 *permit(const struct request *r, struct site found, u64 access)
+GENERIC u8 *permit(const struct request *r, struct site found, u64 access)
 {
     if ((r->flags & WRITES) & ~access)
         return note_fault(r, FAULT_READ_ONLY);
@@ -74,8 +80,10 @@ static u8 *permit(const struct request *r, struct site found, u64 access)
 }
 
 /* Another thread may empty a record meanwhile: each of its words is read once. */
-static u8 *search(const struct request *r)
+static __attribute__((noinline)) u8 *search(struct wave *wave, u64 address, u64 bytes, struct site *site, u64 lane,
+                                            u64 flags)
 {
+    struct request request = {wave, address, bytes, site, lane, flags}, *r = &request;
     u64 *holder = (u64 *)worker_of(r->wave)->allocations;
     const struct allocations *table = (const struct allocations *)__atomic_load_n(holder, __ATOMIC_ACQUIRE);
     for (u64 low = 0, size = table->count; size;) {
@@ -95,7 +103,7 @@ static u8 *search(const struct request *r)
 }
 
 /* Where the private aperture is so high, bits 56:52 of an address are the lane whose memory it is. */
-static bool in_private_aperture(u64 address, u64 private_base, u64 *lane)
+GENERIC bool in_private_aperture(u64 address, u64 private_base, u64 *lane)
 {
     u64 high = address >> 32;
     if (private_base >> 58) {
@@ -124,7 +132,7 @@ u8 *SUPPORT(resolve)(struct wave *wave, u64 address, u64 bytes, struct site *sit
         if (in_private_aperture(address, worker->private_base, &column))
             return resolve_private(&request, column);
     }
-    return search(&request);
+    return search(wave, address, bytes, site, lane, flags);
 }
 
 void SUPPORT(refuse)(struct wave *wave, const struct site *site, u64 lane, u64 refusal)

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from luthier_py.base import llvm
-from luthier_py.base.llvm import Effort
-from luthier_py.emulator.code.engine import object_code
-from luthier_py.emulator.native.cycle_functions import time_function
+from luthier_py.emulator.native.bitcode import read_bitcode
 from luthier_py.emulator.records.layout import TIME_BYTES, TIME_PATTERNS, WAVE, WAVE_HEADER_BYTES
 from luthier_py.isa import target
 from luthier_py.isa.timing.lds_banks import LaneGroups, Way, bank_model
@@ -22,8 +20,8 @@ TARGETS = (("gfx90a", 64), ("gfx950", 64), ("gfx1100", 32), ("gfx1100", 64), ("g
 
 @cache
 def native(word: str, wave_size: int) -> Any:
-    name = f"luthier_time_{word}"
-    code = llvm.HostCode(object_code(time_function(name, wave_size), Effort.OPTIMISE), [name], {})
+    name = f"luthier_time_{word}_w{wave_size}"
+    code = llvm.HostCode(llvm.host_function(read_bitcode("cycles", wave_size), name), [name], {})
     arguments = [ctypes.c_uint64] * (10 if word == "banks" else 9)
     function = ctypes.CFUNCTYPE(ctypes.c_uint64, *arguments)(code.address(name))
     function.code = code

@@ -10,14 +10,15 @@ import pytest
 from emulated import ISA
 from launching import compile_hip, device
 
-from luthier_py.base.llvm import Effort
-from luthier_py.emulator.native.accesses import memory_function
+from luthier_py.base.llvm import Effort, bitcode_text
+from luthier_py.emulator.native.bitcode import read_bitcode
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.translation import host_functions
 from luthier_py.emulator.translation.host_functions import DividedFunction
 from luthier_py.isa import vgpr
 
+NARROW = ("i8", "i16", "i32")
 RACE = """
 typedef u32 V __attribute__((ext_vector_type(WORDS)));
 KERNEL void k(volatile SPACE V* memory, u32* torn, u32* seen, u32 rounds, u32 stride, u32 lanes) {
@@ -53,16 +54,15 @@ def test_nobody_sees_half_of_what_another_worker_stores(clang, tmp_path, words, 
         assert all(found[64 : 64 + lanes])
 
 
-@pytest.mark.parametrize("element", ["b64", "b96", "b128"])
-@pytest.mark.parametrize("addresses", ["near", "far", "flat"])
-def test_what_is_loaded_of_memory_is_read_once(addresses, element):
+@pytest.mark.parametrize("wave_size", [32, 64])
+def test_what_is_loaded_of_memory_is_read_once(wave_size):
     """LLVM reads memory again for another part of a vector, unless the load is volatile."""
-    text = memory_function(f"luthier_{addresses}_load_{element}", 64)
-    loads = re.findall(r"load (volatile )?([^,]*), ptr (%[clsu][\w.]*\.p\d?)\b", text)
-    wide = [each for each in loads if each[1] not in ("i8", "i32")]
-    assert wide and all(volatile for volatile, _, _ in wide)
-    alone = [pointer for _, kind, pointer in loads if kind == "i32" and not pointer.startswith("%s")]
-    assert bool(alone) == (element == "b96")
+    text = bitcode_text(read_bitcode("accesses", wave_size))
+    loads = re.findall(r"load (volatile )?(<\d+ x i\d+>|i\d+), ptr %[^,]*, align 1\b", text)
+    wide = {kind: {volatile for volatile, each in loads if each == kind} for _, kind in loads if kind not in NARROW}
+    stored_between = {"<16 x i32>": {"", "volatile "}}  # in LDS, which is one worker's
+    assert {"i64", "<48 x i32>", "<64 x i32>", "<16 x i8>"} < wide.keys()
+    assert wide == dict.fromkeys(wide, {"volatile "}) | stored_between
 
 
 @pytest.mark.parametrize("name", ["global_load_dword", "global_load_dwordx2", "global_load_dwordx4"])
