@@ -6,9 +6,8 @@ In: what this repository registers. Out: ways. Invariant: no registered tool is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import entry_points
 
-from luthier_py.rewrite.tool.discover import GROUP
+from luthier_py.rewrite.tool.discover import registered_tools
 
 OURS = "luthier_py.tools."  # where the code of our own tools is; others may be installed
 OPTIONS = {
@@ -20,7 +19,7 @@ OPTIONS = {
 
 
 def registered() -> list[str]:
-    return sorted(entry.name for entry in entry_points(group=GROUP) if entry.value.startswith(OURS))
+    return sorted(tool.name for tool in registered_tools().values() if tool.place.startswith(OURS))
 
 
 def way_of(tool: str) -> str:

@@ -7,8 +7,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
+
+from luthier_py.rewrite.tool.discover import registered_tools
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
@@ -69,5 +70,5 @@ def test_every_registered_tool_is_measured_and_judged() -> None:
     page = (FOLDER / "programs.md").read_text("utf-8")
     _, found, section = page.partition("\n# Every tool\n")
     shown = [row.split()[0] for row in re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)]
-    assert found and shown == sorted(entry.name for entry in entry_points(group="luthier_py.tools")
-                                     if entry.value.startswith("luthier_py.tools."))
+    assert found and shown == sorted(tool.name for tool in registered_tools().values()
+                                     if tool.place.startswith("luthier_py.tools."))

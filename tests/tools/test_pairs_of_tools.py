@@ -3,7 +3,6 @@ same variables."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from itertools import combinations, pairwise
 
 import pytest
@@ -13,9 +12,10 @@ from luthier_py.features.demo.demo import launch_of
 from luthier_py.features.run.run import run_instrumented
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool
+from luthier_py.rewrite.tool.discover import registered_tools
 from luthier_py.samples import sample
 
-NAMES = sorted({each.name for each in entry_points(group="luthier_py.tools")})
+NAMES = sorted(registered_tools())
 KIN = [("initcheck", "racecheck"), ("opcode_histogram", "roofline"), ("exactness", "hot_blocks")]
 QUICK = {*list(pairwise(NAMES))[::3], *KIN}
 DATA = sample("reduce").path.read_bytes()

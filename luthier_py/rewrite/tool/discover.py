@@ -1,7 +1,8 @@
-"""Finding tools: by entry point name, in a Python file, or in a package's folder.
+"""Finding tools: by entry point, in a Python file, or in a package's folder.
 
-In: a name or path, and options. Out: a Tool. Invariant: what cannot be found is Invalid and what fails when it is run
-is a ToolError, in one line, whatever the file does.
+In: a name or path, and options. Out: a Tool. An entry point names a class, or a package each of whose folders is a
+tool of the folder's name. Invariant: what cannot be found is Invalid and what fails when it is run is a ToolError, in
+one line, whatever the file does.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from importlib.abc import Loader
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -25,9 +30,23 @@ from luthier_py.rewrite.tool.several import Several, several
 GROUP = "luthier_py.tools"
 
 
+@dataclass(frozen=True, slots=True)
+class RegisteredTool:
+    """``place``: ``module:Class``, or the module that a tool's folder is."""
+
+    name: str
+    place: str
+    load: Callable[[], type[Tool]]
+
+
+def registered_tools() -> dict[str, RegisteredTool]:
+    """All by name; none is loaded."""
+    return {tool.name: tool for entry in entry_points(group=GROUP) for tool in _of_entry(entry)}
+
+
 def tools() -> dict[str, type[Tool]]:
-    """All registered tools by name."""
-    return {entry.name: _require_tool_class(entry.load(), entry.value) for entry in entry_points(group=GROUP)}
+    """All registered tools by name, loaded."""
+    return {name: tool.load() for name, tool in registered_tools().items()}
 
 
 def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> Tool:
@@ -40,8 +59,8 @@ def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> To
 def amounts_of(names: str) -> Amounts | None:
     """What the registered tool called so declares of its reports, or several tools together; None where one does not.
     """
-    entries = {entry.name: entry for entry in entry_points(group=GROUP)}
-    own = [(name, entries[name].load().amounts if name in entries else None) for name in names.split(",")]
+    registered = registered_tools()
+    own = [(name, registered[name].load().amounts if name in registered else None) for name in names.split(",")]
     found = {name: amounts for name, amounts in own if amounts is not None}
     if len(found) < len(own):
         return None
@@ -110,25 +129,44 @@ def made_tool(given: object) -> Tool:
 
 
 def _find_registered(name: str) -> type[Tool]:
-    entries = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name in entries:
-        return _require_tool_class(entries[name].load(), entries[name].value)
+    registered = registered_tools()
+    if name in registered:
+        return registered[name].load()
     found = [tool for tool in tools().values() if name in tool.aliases]
     if not found:
         file = f", or write {name}.py for the file here" if Path(f"{name}.py").is_file() else ""
         folder = f", or write ./{name} for the folder here" if Path(name).is_dir() else ""
-        known = ", ".join(sorted(entries)) or "none is installed"
+        known = ", ".join(sorted(registered)) or "none is installed"
         paths = f"or give the path of a .py file or folder{file}{folder}"
-        near = did_you_mean(name, entries)
+        near = did_you_mean(name, registered)
         raise Invalid(f"no tool is called {name}{near} {paths.capitalize()}" if near else
                       f"no tool is called {name}; there are: {known}; {paths}")
     return found[0]
 
 
-def _require_tool_class(loaded: object, source: str) -> type[Tool]:
+def _of_entry(entry: EntryPoint) -> Iterator[RegisteredTool]:
+    if ":" in entry.value:
+        yield RegisteredTool(entry.name, entry.value, partial(_load_class, entry))
+        return
+    for module in iter_modules(entry.load().__path__, f"{entry.value}."):
+        if module.ispkg:
+            yield RegisteredTool(module.name.rpartition(".")[2], module.name, partial(_load_folder, module.name))
+
+
+def _load_class(entry: EntryPoint) -> type[Tool]:
+    loaded = entry.load()
     if isinstance(loaded, type) and issubclass(loaded, Tool):
         return loaded
-    raise Invalid(f"{source} is not a Tool")
+    raise Invalid(f"{entry.value} is not a Tool")
+
+
+def _load_folder(name: str) -> type[Tool]:
+    """The tool that a package's ``__init__.py`` declares itself."""
+    module = import_module(name)
+    found = [tool for tool in _own(module) if tool.__module__ == name]
+    if len(found) == 1:
+        return found[0]
+    raise Invalid(f"{module.__file__}: a tool's folder declares one subclass of luthier_py.Tool here, not {len(found)}")
 
 
 def _choose(path: Path, chosen: str) -> type[Tool]:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
 from luthier_py import cli
 from luthier_py.features.coverage.command import TOOL
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-ROOT = Path(__file__).resolve().parents[3]
+from luthier_py.rewrite.tool.discover import registered_tools
+from luthier_py.tools.exactness import Exactness
 
 
 def luthier(capsys, monkeypatch, *arguments):
@@ -52,5 +46,4 @@ def test_what_makes_no_sense(capsys, monkeypatch, arguments, words):
 
 
 def test_the_tool_is_installed():
-    entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["luthier_py.tools"]
-    assert entries[TOOL] == "luthier_py.tools.exactness:Exactness"
+    assert registered_tools()[TOOL].load() is Exactness

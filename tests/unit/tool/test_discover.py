@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from luthier_py.base.errors import Invalid, ToolError, one_line
 from luthier_py.isa import instruction_set, target
 from luthier_py.rewrite.tool import LaunchResult, Option, Tool, Variable, load_tool, tools, u32, u64
-from luthier_py.rewrite.tool.discover import absolute, tools_in
+from luthier_py.rewrite.tool.discover import absolute, registered_tools, tools_in
 
 FILE = """\
 from luthier_py.rewrite.tool import Mutator, Option, Tool
@@ -47,6 +48,24 @@ def test_by_name(installed: list[Any]) -> None:
     installed.append(SimpleNamespace(name="wrong", value="my.package:VALUE", load=lambda: 3))
     with pytest.raises(Invalid, match="my.package:VALUE is not a Tool"):
         load_tool("wrong")
+
+
+def test_each_folder_of_a_package(installed: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is added is a tool; what it imports from its parts is none of its own."""
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "toolbox_of_others"
+    for folder, text in {"": "", "first": "from .base import Base\n" + FILE, "empty": "", "data": None}.items():
+        (package / folder).mkdir()
+        if text is not None:
+            (package / folder / "__init__.py").write_text(text)
+    (package / "first" / "base.py").write_text(FILE.replace("First", "Base"))
+    (package / "shared.py").write_text("")
+    installed.append(SimpleNamespace(name="any", value=package.name, load=lambda: import_module(package.name)))
+    assert {tool.name: tool.place for tool in registered_tools().values()} == {
+        "mine": "my.package:Registered", "empty": "toolbox_of_others.empty", "first": "toolbox_of_others.first"}
+    assert load_tool("first", {"limit": "4"}).name == "First"
+    with pytest.raises(Invalid, match=r"empty.__init__.py: a tool's folder declares one subclass .* here, not 0"):
+        load_tool("empty")
 
 
 def test_in_a_file(tmp_path: Path) -> None:
