@@ -25,40 +25,32 @@ class Checks(Flag):
     TOUCHED = auto()    # no mistake: pages of memory, and what they held before
 
 
-NAMES = {
-    "bounds": Checks.BOUNDS, "alignment": Checks.ALIGNMENT, "waits": Checks.WAITS, "races": Checks.RACES,
-    "init": Checks.INIT, "barriers": Checks.BARRIERS, "hardware": Checks.HARDWARE,
-    "lockstep": Checks.RACES | Checks.LOCKSTEP,
-}
 MISTAKES = ~Checks.TOUCHED
+NAMES = {str(check.name).lower(): check for check in Checks if check & MISTAKES}
+NAMES["lockstep"] |= Checks.RACES
 ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS | Checks.HARDWARE
 """Of --check. Loads and stores that are not aligned are no mistakes on AMD's GPUs, and lanes of a wave do not go apart
 there: these have to be asked for."""
 
 
 class FindingKind(IntEnum):
-    """What was found; numbers are native code's."""
+    """What was found: native code's number, and which check looks for it, as ``--check`` has it."""
 
-    BOUNDS = 1
-    ALIGNMENT = 2
-    WAIT = 3
-    RACE = 4
-    MEMORY = 5
-    REGISTER = 6
-    BARRIER = 7
-    HARDWARE = 8
+    check: str
 
-    @property
-    def check(self) -> str:
-        """What looks for it, as ``--check`` has it."""
-        return _CHECKS[self]
+    def __new__(cls, number: int, check: str = "") -> FindingKind:
+        kind = int.__new__(cls, number)
+        kind._value_, kind.check = number, check
+        return kind
 
-
-_CHECKS = {
-    FindingKind.BOUNDS: "bounds", FindingKind.ALIGNMENT: "alignment", FindingKind.WAIT: "waits",
-    FindingKind.RACE: "races", FindingKind.MEMORY: "init", FindingKind.REGISTER: "init",
-    FindingKind.BARRIER: "barriers", FindingKind.HARDWARE: "hardware",
-}
+    BOUNDS = 1, "bounds"
+    ALIGNMENT = 2, "alignment"
+    WAIT = 3, "waits"
+    RACE = 4, "races"
+    MEMORY = 5, "init"
+    REGISTER = 6, "init"
+    BARRIER = 7, "barriers"
+    HARDWARE = 8, "hardware"
 
 
 class Race(IntEnum):
