@@ -20,11 +20,12 @@ def linked_tests(text: str) -> set[str]:
     return {label.strip("`") for label, target in links(text) if target.endswith(".py") and "/tests/" in target}
 
 
-def check_links(page: str) -> None:
-    """What a page in docs links is there; a label that links a file of tests is a function in it."""
+def check_links(page: str, folder: Path = DOCS) -> None:
+    """What a page in docs, or in another ``folder``, links is there; a label that links a file of tests is a function
+    in it."""
     for label, target in links(page):
         name, _, anchor = target.partition("#")
-        file = DOCS / name
+        file = folder / name
         assert file.is_file(), target
         assert not anchor or anchor in _anchors(file), target
         if file.suffix == ".py" and "/tests/" in target:

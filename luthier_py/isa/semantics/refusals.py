@@ -53,7 +53,7 @@ class WhyRefused(Enum):
                "load by global_load_async_to_lds, or by lanes")
     RESIZES = ("it changes how many vector registers a wave has, or which barriers it belongs to, while it runs",
                "ask for all registers at the launch, and stay with the barriers that the kernel begins with")
-    UNWRITTEN = ("it has no meaning here yet", "docs/adding.md says how to add one")
+    UNWRITTEN = ("it has no meaning here yet", "docs/adding/instruction.md says how to add one")
 
     @property
     def reason(self) -> str:
