@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -65,8 +64,8 @@ def test_records_and_structures_are_dataclasses() -> None:
     """As strict type checkers want classes whose annotations are all that they have (basedpyright's
     reportUninitializedInstanceVariable)."""
     pages = [page.read_text() for page in PAGE.parent.glob("*.md")]
-    parts = [node for page in pages for kind, code in BLOCK.findall(page) if kind == "python"
-             for node in ast.walk(ast.parse(dedent(code)))]
+    parts = [node for page in pages for kind, code in BLOCK.findall(page) if kind == "python" and "class " in code
+             for node in ast.walk(ast.parse(code))]
     found = [node for node in parts if isinstance(node, ast.ClassDef) and any(
         isinstance(part, ast.AnnAssign) and part.value is None for part in node.body)]
     assert len(found) >= 3 and {ast.unparse(*node.decorator_list) for node in found} == {"dataclass"}
