@@ -18,8 +18,7 @@ from luthier_py.base.errors import LuthierError, how_many
 from luthier_py.base.names import demangle
 from luthier_py.base.storage import write_file
 from luthier_py.features.budget.report import BudgetSection, Limit, Measured
-from luthier_py.features.campaign.engine import Campaign, Variation
-from luthier_py.features.campaign.workers import in_turn
+from luthier_py.features.campaign.engine import Campaign, Variation, in_turn
 from luthier_py.features.exec.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.features.settings.run_settings import RunSettings, run_settings
 from luthier_py.features.study.keys import Keys, read_keys

@@ -68,3 +68,12 @@ class Campaign(Generic[VariedT, ResultT]):
                     self.rows[each.key] = row
                     ended()
                 yield self.rows[wanted.key]
+
+
+def in_turn(run: Callable[[VariedT], ResultT]) -> Workers[VariedT, ResultT]:
+    """In this process, in order."""
+    def work(waiting: Sequence[Variation[VariedT, ResultT]]) -> Ended[VariedT, ResultT]:
+        for each in waiting:
+            yield each, run(each.settings)
+
+    return work

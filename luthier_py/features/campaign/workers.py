@@ -1,7 +1,6 @@
-"""Who runs a campaign's variations: this process, one after the other; threads side by side, each with a process of
-its own that it waits for; or a Dask cluster.
+"""Workers that run a campaign's variations side by side: threads, each of which waits for a process, or a Dask cluster.
 
-In: what runs one variation. Out: Workers, as `engine` has them. Invariant: the last two are one way: an executor of
+In: what runs one variation. Out: Workers, as `engine` has them. Invariant: both are one way, an executor of
 `concurrent.futures`, which Dask's client is, too. docs/dependencies.md says why processes here are not Dask's.
 """
 
@@ -13,15 +12,6 @@ from threading import Event
 
 from luthier_py.base.errors import LuthierError
 from luthier_py.features.campaign.engine import Ended, ResultT, Variation, VariedT, Workers
-
-
-def in_turn(run: Callable[[VariedT], ResultT]) -> Workers[VariedT, ResultT]:
-    """In this process, in order."""
-    def work(waiting: Sequence[Variation[VariedT, ResultT]]) -> Ended[VariedT, ResultT]:
-        for each in waiting:
-            yield each, run(each.settings)
-
-    return work
 
 
 def side_by_side(run: Callable[[VariedT, Event], ResultT], jobs: int) -> Workers[VariedT, ResultT]:

@@ -16,8 +16,7 @@ from luthier_py.base.errors import Invalid
 from luthier_py.base.names import demangle
 from luthier_py.base.storage import check_folder
 from luthier_py.emulator.devices.record_file import read_record
-from luthier_py.features.campaign.engine import Campaign, Variation
-from luthier_py.features.campaign.workers import in_turn
+from luthier_py.features.campaign.engine import Campaign, Variation, in_turn
 from luthier_py.features.causal.bench import CausalBench, causal_bench
 from luthier_py.features.causal.candidates import CONTROL, KINDS, Candidate, candidates, select_by_filters
 from luthier_py.features.causal.report import causal_files, causal_summary

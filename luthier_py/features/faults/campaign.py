@@ -16,9 +16,8 @@ from typing import Any, Protocol
 
 from luthier_py.base.errors import Invalid
 from luthier_py.emulator.devices.record_file import read_record
-from luthier_py.features.campaign.engine import Campaign, Ended, Variation
+from luthier_py.features.campaign.engine import Campaign, Ended, Variation, in_turn
 from luthier_py.features.campaign.store import RowStore
-from luthier_py.features.campaign.workers import in_turn
 from luthier_py.features.faults.bench import RecordedSubject
 from luthier_py.features.faults.drawing import TOOL, FaultCampaign, draw_fault
 from luthier_py.features.faults.judging import Bench, JudgedFault, judge_fault

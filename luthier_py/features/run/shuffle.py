@@ -13,8 +13,7 @@ from typing import Any
 
 from luthier_py.base.errors import how_many
 from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.features.campaign.engine import Campaign, Variation
-from luthier_py.features.campaign.workers import in_turn
+from luthier_py.features.campaign.engine import Campaign, Variation, in_turn
 
 SHOWN = 12  # seeds that are told
 

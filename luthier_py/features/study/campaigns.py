@@ -62,7 +62,7 @@ def campaign_part(part: Mapping[str, Any], options: Mapping[str, str]) -> FaultC
 
 
 def run_part(run: Mapping[str, Any], settings: RunSettings, folder: Path) -> Json:
-    """``folder``: for the part alone. What `child.run` tells of a program."""
+    """``folder``: for the part alone. What `child.run_program` gives of a program."""
     from luthier_py.features.faults.campaign import faults_of  # the emulator, which a study's file does not need
     from luthier_py.features.faults.program import ProgramCheck, ProgramSubject
 

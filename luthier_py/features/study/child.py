@@ -37,25 +37,22 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     started = time.perf_counter()
     try:
         settings = run_settings(facts["device"], stack=facts["stack"])
-        told = run_faults(facts, settings, folder) if facts["faults"] else run_program(facts, settings)
+        told = run_program(facts, settings, folder)
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
     return {**told, "seconds": time.perf_counter() - started}
 
 
-def run_program(facts: dict[str, Any], settings: RunSettings) -> dict[str, Any]:
-    """Run the command of ``facts`` under its tool, and give what decides the run's status. LuthierError where nothing
-    was started."""
+def run_program(facts: dict[str, Any], settings: RunSettings, folder: Path) -> dict[str, Any]:
+    """Run the command of ``facts`` under its tool, or with a part of a campaign's faults, and give what decides the
+    run's status. LuthierError where nothing was started."""
+    if facts["faults"]:
+        from luthier_py.features.study.campaigns import run_part
+
+        return run_part(facts, settings, folder)
     done = execute(facts["command"], settings, facts["tool"], facts["options"], facts["level"], reports=True)
     return {"exit_code": done.exit_code, "verdicts": done.verdicts, "observed": done.observed,
             "undelivered": done.undelivered}
-
-
-def run_faults(facts: dict[str, Any], settings: RunSettings, folder: Path) -> dict[str, Any]:
-    """The same of a part of a campaign."""
-    from luthier_py.features.study.campaigns import run_part
-
-    return run_part(facts, settings, folder)
 
 
 def end_with(pipe: int) -> None:

@@ -13,9 +13,9 @@ from unittest.mock import patch
 import pytest
 
 from luthier_py.base.errors import Unsupported
-from luthier_py.features.campaign.engine import Campaign, Ended, Variation
+from luthier_py.features.campaign.engine import Campaign, Ended, Variation, in_turn
 from luthier_py.features.campaign.store import VERSION, RowStore
-from luthier_py.features.campaign.workers import in_turn, on_cluster, side_by_side
+from luthier_py.features.campaign.workers import on_cluster, side_by_side
 from luthier_py.report.plain import Json
 
 
