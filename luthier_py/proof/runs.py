@@ -62,17 +62,17 @@ class Runner:
         self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
         function: ClonedFunction, floats: FloatMode = UNKNOWN_MODE,
     ) -> None:
-        self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, function.name
-        self.floats = floats
+        self.isa, self.tool, self.decode, self.application, self.floats = isa, tool, decode, application, floats
+        self.name = function.name
         self.locations, self.private = function.locations, function.private
         self.own = reduce(or_, map(bits_of, self.locations.values()), 0)
         self.places = ones(self.own)
         self.cells = {whole_number(location): ("reg", whole_number(location)) for location in self.locations.values()
                       if isinstance(location, InCell)}
-        self.insts: dict[int, Inst] = {}  # what ran last
-        self.begin = ANYWHERE  # of what runs
+        self.insts, self.begin = dict[int, Inst](), ANYWHERE  # what ran last, and where what runs begins
 
     def fail(self, what: str, pc: int) -> CheckFailed:
+        """What it raises where a run could change the application."""
         return CheckFailed(f"the patch could change the application: {what}",
                            Location(self.name, pc, self.isa.text(self.decode(pc))))
 

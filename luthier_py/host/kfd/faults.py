@@ -72,6 +72,7 @@ def raise_hang(events: Events, gpu: int) -> bool:
 
 
 def raise_memory_fault(events: Events, gpu: int, address: int, read_only: bool) -> None:
+    """``gpu``: its name; ``read_only``: the page is there, and was written to."""
     row = SimpleNamespace(not_present=int(not read_only), read_only=int(read_only), no_execute=0, imprecise=0,
                           address=address & -4096, gpu=gpu, kind=0)  # fmt: skip
     _raise(events, ioctls.EVENT_MEMORY, ioctls.MEMORY_EXCEPTION.write(row))

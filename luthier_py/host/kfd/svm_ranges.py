@@ -32,7 +32,8 @@ class SvmAttributes:
     flags: int = HOST_ACCESS | COHERENT
     granularity: int = 9
 
-    def changed(self, kind: int, value: int) -> SvmAttributes:
+    def change(self, kind: int, value: int) -> SvmAttributes:
+        """As one attribute of the driver's interface (kfd_ioctl_svm_attr_type) says."""
         if kind in (ACCESS, ACCESS_IN_PLACE, NO_ACCESS):
             gpu = {value}
             return replace(self, access=self.access | gpu if kind == ACCESS else self.access - gpu,
@@ -53,6 +54,8 @@ class SvmAttributes:
 
 @dataclass(frozen=True, slots=True)
 class SvmPiece:
+    """A range of addresses, up to ``end``, with the same attributes."""
+
     start: int
     end: int
     attributes: SvmAttributes
@@ -81,12 +84,14 @@ class SvmRanges:
         return [*found, (start, end)] if start < end else found
 
     def change(self, start: int, end: int, changes: Iterable[SvmPair]) -> None:
+        """Set attributes of all of a range."""
         new = [*self.between(start, end), *(SvmPiece(*gap, SvmAttributes()) for gap in self.gaps(start, end))]
         for kind, value in changes:
-            new = [replace(piece, attributes=piece.attributes.changed(kind, value)) for piece in new]
+            new = [replace(piece, attributes=piece.attributes.change(kind, value)) for piece in new]
         self._put(start, end, new)
 
     def remove(self, start: int, end: int) -> None:
+        """Nothing is said of a range any more."""
         self._put(start, end, [])
 
     def _put(self, start: int, end: int, new: list[SvmPiece]) -> None:

@@ -7,52 +7,31 @@ what is not named here is refused, with file and line.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any
 
-from luthier_py.base.errors import HookError, how_many
-from luthier_py.isa import InstructionSet
+from luthier_py.base.errors import how_many
 from luthier_py.rewrite.jit.python import arithmetic, mathematics, structures
 from luthier_py.rewrite.jit.python.arrays import ElementAddress, element_of
 from luthier_py.rewrite.jit.python.builder import Builder, IrBlock
 from luthier_py.rewrite.jit.python.inline_assembly import inline_assembly
 from luthier_py.rewrite.jit.python.lowering import Lowering
-from luthier_py.rewrite.jit.python.scope import Differs, Scope
 from luthier_py.rewrite.jit.python.source import MISSING
 from luthier_py.rewrite.jit.python.suggestions import callable_names, suggest_call, suggest_math_function, suggest_value
-from luthier_py.rewrite.tool.hooks.hook import Device, Hook, Parameter
+from luthier_py.rewrite.jit.typed_scope import TypedScope
+from luthier_py.rewrite.tool.hooks.hook import Device, Hook
 from luthier_py.rewrite.tool.hooks.inline_assembly import EXAMPLE, asm
 from luthier_py.rewrite.tool.hooks.intrinsic import Intrinsic, Operand, Result, Value
-from luthier_py.rewrite.tool.hooks.types import BOOL, LaneType, Pointer, Scalar, Struct, Type, device_type, is_of_lanes
+from luthier_py.rewrite.tool.hooks.types import BOOL, Pointer, Scalar, Struct, is_of_lanes
 
 ALLOWED = ("allowed are numbers, names, + - * // % / << >> & | ^ ~, comparisons, and/or/not, `a if c else b`, "
            "pointer[i], and calls of types, @device functions, intrinsics, min, max and abs")
 
 
-class Expressions:
+class Expressions(TypedScope):
     """Compiles expressions of the function in ``scope`` (mutable: writes to ``ir``)."""
-
-    def __init__(self, ir: Builder, scope: Scope, differs: Differs, isa: InstructionSet, single_lane: bool) -> None:
-        self.ir, self.scope, self.differs = ir, scope, differs
-        self.isa, self.single_lane = isa, single_lane
-
-    def refuse(self, node: ast.AST, message: str) -> NoReturn:
-        self.scope.source.refuse(node, message)
-
-    @property
-    def wave_size(self) -> int:
-        return self.isa.wave_size
-
-    @contextmanager
-    def at(self, node: ast.AST) -> Iterator[None]:
-        """Rules of arithmetic speak ValueError; here they get their place."""
-        try:
-            yield
-        except ValueError as error:
-            self.refuse(node, str(error))
 
     def inline(self, node: ast.Call, function: Device, args: Sequence[Operand]) -> tuple[Value, ...]:
         """Compile a call of a device function in place; statements know how."""
@@ -83,9 +62,11 @@ class Expressions:
             return (handler(self, node),)
 
     def lower_to_value(self, node: ast.expr) -> Value:
+        """One value of LLVM's: constants of Python become one, too."""
         return arithmetic.materialise(self.expression(node))
 
     def literal(self, node: ast.Constant) -> Operand:
+        """A number."""
         if isinstance(node.value, (bool, int, float)):
             return node.value
         self.refuse(node, f"{node.value!r} is not allowed in device code; only numbers are")
@@ -116,9 +97,11 @@ class Expressions:
         self.refuse(node, f"{_brief(node)} is {type(found).__name__}; only int, float and bool constants can be read")
 
     def binary(self, node: ast.BinOp) -> Operand:
+        """``a + b`` and its like."""
         return arithmetic.binary(self.ir, node.op, self.expression(node.left), self.expression(node.right))
 
     def unary(self, node: ast.UnaryOp) -> Operand:
+        """``-a``, ``~a`` and ``not a``."""
         if isinstance(node.op, ast.Not):
             operand = self.expression(node.operand)
             if not isinstance(operand, Value):
@@ -128,6 +111,7 @@ class Expressions:
         return arithmetic.unary(self.ir, node.op, self.expression(node.operand))
 
     def subscript(self, node: ast.Subscript) -> Operand:
+        """``pointer[i]``, an element of an array, or a member of what lies there."""
         return self.load_from(self.element(node))
 
     def load_from(self, where: Value) -> Value:
@@ -187,6 +171,7 @@ class Expressions:
 
     # -- conditions --------------------------------------------------------------------------------
     def compare(self, node: ast.Compare) -> Operand:
+        """``a < b`` and its like; of several in a row each is computed when those before it hold."""
         if len(node.ops) > 1:
             return self.through_branches(node)
         left, right = self.expression(node.left), self.expression(node.comparators[0])
@@ -243,6 +228,7 @@ class Expressions:
         return lane
 
     def boolean(self, node: ast.BoolOp) -> Operand:
+        """``a and b``: each is computed when it decides."""
         return self.through_branches(node)
 
     def choose(self, node: ast.IfExp) -> Operand:
@@ -268,6 +254,7 @@ class Expressions:
 
     # -- calls -------------------------------------------------------------------------------------
     def call(self, node: ast.Call) -> tuple[Operand, ...]:
+        """What a call gives: of a type, an intrinsic, a device function, or one of Python's that is allowed."""
         kind = self.type_of(node.func)
         callee = kind if kind is not None else self.scope.source.constant(node.func)
         named = bool(node.keywords) and callee is not print and callee is not asm
@@ -324,6 +311,7 @@ class Expressions:
         return f", it is unknown here{suggest_call(name, source.around())}"
 
     def one_argument(self, node: ast.Call, callee: object) -> Operand:
+        """The only one of a call."""
         if len(node.args) != 1:
             self.refuse(node, f"{callee} takes one argument")
         return self.expression(node.args[0])
@@ -353,41 +341,6 @@ class Expressions:
         differs = any(isinstance(arg, Value) and arg.lane for arg in args)
         lane = {Result.UNIFORM: False, Result.LANE: True, Result.ARGUMENTS: differs}[callee.effects.result]
         return (Value(result.type, result.text, self.lane(lane)),)
-
-    def lane(self, differs: bool) -> bool:
-        """A single lane cannot differ from itself."""
-        return differs and not self.single_lane
-
-    def convert_for_parameter(self, node: ast.AST, what: str, parameter: Parameter, operand: Operand) -> Value:
-        """``operand`` for a parameter or result of a function; what differs between lanes needs Lane[...]."""
-        with self.at(node):
-            value = arithmetic.implicit(self.ir, operand, parameter.type)
-        if value.lane and not parameter.lane:
-            self.refuse(node, f"{what} differs between lanes, but is declared one for the wave; "
-                              f"declare it Lane[{parameter.type}], or take one lane's value with read_first_lane")
-        return value
-
-    def type_of(self, node: ast.expr) -> Type | None:
-        """The type that an expression names, if it does: ``u32``, ``ptr[u32]``; of ``Lane[u32]`` that of each lane."""
-        found = self.resolve_annotation(node)
-        return found.of if isinstance(found, LaneType) else found
-
-    def resolve_annotation(self, node: ast.expr) -> Type | LaneType | None:
-        """The same, with ``Lane``."""
-        if isinstance(node, ast.Subscript):
-            outer, inner = self.scope.source.constant(node.value), self.type_of(node.slice)
-            if inner is None or not hasattr(outer, "__class_getitem__"):
-                return None
-            try:
-                found = outer[inner]
-            except HookError as error:
-                self.refuse(node, error.message.partition(": ")[2])
-        else:
-            found = self.scope.source.constant(node)
-        if isinstance(found, LaneType):
-            return found
-        with self.at(node):
-            return device_type(found)
 
     HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any], Operand]] = {
         ast.Constant: literal, ast.Name: name, ast.Attribute: attribute, ast.BinOp: binary, ast.UnaryOp: unary,

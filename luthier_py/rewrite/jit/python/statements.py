@@ -21,11 +21,12 @@ from luthier_py.rewrite.jit.python.native_calls import check_callable, native_ca
 from luthier_py.rewrite.jit.python.printing import push_line
 from luthier_py.rewrite.jit.python.scope import Context, Local, OpenLoop, Scope
 from luthier_py.rewrite.jit.python.source import source_of
+from luthier_py.rewrite.tool.author_types import array
 from luthier_py.rewrite.tool.cpp.native import Native
 from luthier_py.rewrite.tool.hooks.hook import Device, Recipe, Signature
 from luthier_py.rewrite.tool.hooks.intrinsic import Operand, Value
 from luthier_py.rewrite.tool.hooks.printing import PRINTING, SaidText, make_assert_message, make_print_message
-from luthier_py.rewrite.tool.hooks.types import LaneType, NearPointer, Pointer, Type, array
+from luthier_py.rewrite.tool.hooks.types import LaneType, NearPointer, Pointer, Type
 
 ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, assert, pass and calls"
 
@@ -79,11 +80,9 @@ class Statements(Expressions):
             self.refuse(node, f"{function.name} calls itself; say how deep, as in @device(depth=8), or use a loop")
         if len(args) != len(parameters):
             self.refuse(node, f"{function.name} takes {len(parameters)} arguments, {len(args)} given")
-        values = [
+        return self.lower_call(function, [
             self.convert_for_parameter(node, f"argument {parameter.name} of {function.name}", parameter, arg)
-            for parameter, arg in zip(parameters, args, strict=True)
-        ]
-        return self.lower_call(function, values)
+            for parameter, arg in zip(parameters, args, strict=True)])  # fmt: skip
 
     def lower_call(self, function: Device, values: Sequence[Value]) -> tuple[Value, ...]:
         """The results of a function whose parameters have ``values``."""
@@ -124,6 +123,7 @@ class Statements(Expressions):
             push_line(Lowering(self, node), self.ir, channel, message, [self.expression(value) for value in values])
 
     def assert_(self, node: ast.Assert) -> None:
+        """``assert a, message``: said of the lanes where it does not hold."""
         ir, source = self.ir, self.scope.source
         holds, fails = ir.new_block("holds"), ir.new_block("fails")
         self.condition(node.test, holds, fails)
@@ -135,9 +135,7 @@ class Statements(Expressions):
         ir.start(holds)
 
     # -- locals ------------------------------------------------------------------------------------
-    def set_local(
-        self, node: ast.AST, name: str, operand: Operand, declared: Type | LaneType | None = None
-    ) -> None:
+    def set_local(self, node: ast.AST, name: str, operand: Operand, declared: Type | LaneType | None = None) -> None:
         """Assign a local; the first assignment fixes its type."""
         scope, local = self.scope, self.scope.locals.get(name)
         if name in scope.arrays:
@@ -166,12 +164,14 @@ class Statements(Expressions):
                           f"declare it Lane[{local.type}], or take one lane's value with read_first_lane")
 
     def convert_assigned(self, node: ast.AST, name: str, operand: Operand, type: Type) -> Value:
+        """``operand`` for a local that has this type."""
         try:
             return arithmetic.implicit(self.ir, operand, type)
         except ValueError as error:
             self.refuse(node, f"{name} is {type}, since it was first assigned: {error}")
 
     def store_to(self, target: ast.expr, operand: Operand) -> None:
+        """Assign a name, an element or a member."""
         if isinstance(target, ast.Name):
             self.set_local(target, target.id, operand)
         else:
@@ -190,6 +190,7 @@ class Statements(Expressions):
             self.differs.add(self.scope.key(where.type.name))
 
     def assign(self, node: ast.Assign) -> None:
+        """``a, b = c``"""
         if isinstance(node.value, ast.Call) and self.scope.source.constant(node.value.func) is array:
             self.make_array(node, node.value)
             return
@@ -212,6 +213,7 @@ class Statements(Expressions):
                 self.differs.add(self.scope.key(target.id))
 
     def lower_ann_assign(self, node: ast.AnnAssign) -> None:
+        """``name: type = value``"""
         if not isinstance(node.target, ast.Name):
             self.refuse(node, "only names can be declared")
         declared = self.resolve_annotation(node.annotation)
@@ -366,10 +368,8 @@ class Statements(Expressions):
     def return_(self, node: ast.Return) -> None:
         """Store the results and go to ``scope.done``; where only some lanes return, results differ between lanes."""
         scope = self.scope
-        if node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None:
-            found: tuple[Operand, ...] = ()
-        else:
-            found = self.values(node.value)
+        none = node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None
+        found = () if none or node.value is None else self.values(node.value)
         if len(found) != len(scope.results):
             self.refuse(node, f"{len(found)} values are returned, but {len(scope.results)} are declared")
         for i, (slot, result, operand) in enumerate(zip(scope.results, scope.signature.results, found, strict=True)):
@@ -395,6 +395,5 @@ class Statements(Expressions):
     STATEMENTS: dict[type[ast.stmt], Callable[[Statements, Any], None]] = {
         ast.Assert: assert_, ast.Assign: assign, ast.AnnAssign: lower_ann_assign, ast.AugAssign: lower_aug_assign,
         ast.If: if_, ast.For: for_, ast.While: while_, ast.Break: jump_out, ast.Continue: jump_out, ast.Return: return_,
-        ast.Expr: effect,
-        ast.Pass: pass_,
+        ast.Expr: effect, ast.Pass: pass_,
     }

@@ -19,6 +19,7 @@ from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.computed import Computed, about
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
+from luthier_py.rewrite.tool.author_types import Lane, bool_, u32, u64
 from luthier_py.rewrite.tool.hooks.buffers import (
     buffer_address,
     buffer_holds,
@@ -27,7 +28,6 @@ from luthier_py.rewrite.tool.hooks.buffers import (
 )
 from luthier_py.rewrite.tool.hooks.hook import device
 from luthier_py.rewrite.tool.hooks.lane_masks import lane_id
-from luthier_py.rewrite.tool.hooks.types import Lane, bool_, u32, u64
 
 _NEAR = {AddressForm.LDS: Space.LDS, AddressForm.SCRATCH: Space.SCRATCH}
 

@@ -19,9 +19,9 @@ from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.computed import Computed, Held, about
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
+from luthier_py.rewrite.tool.author_types import Lane, u32, u64
 from luthier_py.rewrite.tool.edits import Place
 from luthier_py.rewrite.tool.hooks.hook import device
-from luthier_py.rewrite.tool.hooks.types import Lane, u32, u64
 
 InstructionValue: TypeAlias = "Held | Operand | Computed | int"
 _SPECIAL = {"vcc": VCC, "exec": EXEC, "scc": SCC}
