@@ -122,7 +122,7 @@ def test_the_command(asked: Callable[[], list[str]], tmp_path: Path, monkeypatch
     assert [path.name for path in (home / "include").iterdir()] == ["hip"]
     also = [folder for folder in here.folders if (folder / "librocm_smi64.so.1").exists()]
     assert [(folder / "librocm_smi64.so.1").read_text() for folder in also] == ["smi\n"]
-    facts = json.loads(fetch("--json").stdout)["releases"][0]
+    [facts] = [row for row in json.loads(fetch("--json").stdout)["releases"] if row["name"] == "rocm-7.2"]
     assert facts["folder"] == str(tmp_path / "releases/rocm-7.2") and "librocfft0" in facts["missing"]
     assert "did you mean rocm-7.2" in fetch("7.2").stderr
     done = fetch("rocm-7.1")
@@ -154,7 +154,7 @@ def test_folders_that_the_loader_would_split(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_releases_are_found_by_name() -> None:
     assert release_called("rocm-6.4").suites == ("sid",)
-    with pytest.raises(Invalid, match="there are rocm-7.2, rocm-6.4"):
+    with pytest.raises(Invalid, match=f"there are {', '.join(RELEASES)}"):
         release_called("rocm")
     with pytest.raises(Invalid):
         find_fetched_release("../rocm-6.4")
