@@ -20,7 +20,7 @@ from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("tools/instr_count/__init__.py", "tools/opcode_histogram/__init__.py", "tools/none/__init__.py",
+SOURCES = ("tools/instr_count/__init__.py", "tools/loop_counts/__init__.py", "tools/none/__init__.py",
            "tools/mov_replace/__init__.py", "tools/branch_edges/__init__.py")
 DOCUMENTS = ("README.md", "docs/tutorial.md", "docs/device-python.md")
 SAMPLES = ("vector_add", "device_call", "histogram")
