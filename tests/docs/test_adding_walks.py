@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from linked import check_links
-from walks import ROOT, Write, copy_tree, steps, touched
+from walks import ROOT, Write, changed, copy_tree, steps, touched
 
 FOLDER = ROOT / "docs" / "adding"
 PAGES = {page.stem: page for page in (*FOLDER.glob("*.md"), ROOT / "docs" / "new-rocm.md") if page.stem != "README"}
@@ -25,6 +25,14 @@ SLOW = {"target", "hip-function"}
 """They make all tables, and the HIP library, whose name in the cache has the folder in it that it is made from."""
 
 
+def follow(page: str, folder: Path) -> bool:
+    """Whether the walk writes the files that the page says; AssertionError at a step that is not as the page has it."""
+    found = steps(page)
+    for step in found:
+        step.carry_out(folder)
+    return {step.path for step in found if isinstance(step, Write) and step.counts} == touched(page)
+
+
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in sorted(PAGES)])
 def test_a_walk(
@@ -36,13 +44,8 @@ def test_a_walk(
         monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
     page = PAGES[name].read_text("utf-8")
     copy_tree(tmp_path, *ALSO.get(name, ()))
-    found = steps(page)
-    for step in found:
-        step.carry_out(tmp_path)
-    files = {step.path for step in found if isinstance(step, Write) and step.counts}
-    assert files == touched(page)
-    if name in RESTORED:
-        assert [path for path in files if (tmp_path / path).read_bytes() != (ROOT / path).read_bytes()] == []
+    assert follow(page, tmp_path)
+    assert changed(tmp_path, *ALSO.get(name, ())) == (set() if name in RESTORED else touched(page))
 
 
 def test_pages_link_what_is_there() -> None:
@@ -52,3 +55,39 @@ def test_pages_link_what_is_there() -> None:
     for page in PAGES.values():
         check_links(page.read_text("utf-8"), page.parent)
         assert f"({os.path.relpath(page, FOLDER)})" in index
+
+
+SMALL = """\
+You touch 1 file:
+
+* `words.txt`: a line
+
+<!-- into: words.txt after: "one" -->
+In `words.txt`, below `one`:
+
+```text
+two
+```
+
+```console
+$ cat words.txt
+one
+two
+...
+```
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("", ""), ("two\n...", "three\n..."), ("one\ntwo\n...", "...\nfour"), ("touch 1 file", "touch 2 files"),
+    ('after: "one"', 'after: "e"'), ('after: "one"', 'after: "five"'), ("In `words.txt`", "Then"),
+    ("<!-- into: words.txt after: \"one\" -->\n", ""), ("into: words.txt after: \"one\"", "file: words.txt"),
+    ("* `words.txt`", "* `other.txt`"), ("into: words.txt after", "into: words.txt instead of"),
+])
+def test_what_a_page_has_wrong_is_seen(old: str, new: str, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("one\nthree\n")
+    try:
+        right = follow(SMALL.replace(old, new, 1), tmp_path)
+    except AssertionError:
+        right = False
+    assert right == (not old)

@@ -111,3 +111,11 @@ def copy_tree(folder: Path, *more: str) -> None:
             shutil.copytree(source, place, symlinks=True, dirs_exist_ok=True)
         else:
             shutil.copy2(source, place)
+
+
+def changed(folder: Path, *more: str) -> set[str]:
+    """Files of such a copy that are others than the project's, or none of them."""
+    paths = (path for part in (*PARTS, *more) for path in (folder / part, *(folder / part).rglob("*")))
+    files = [path.relative_to(folder) for path in paths if path.is_file() and path.suffix != ".pyc"]
+    return {file.as_posix() for file in files
+            if not (ROOT / file).is_file() or (ROOT / file).read_bytes() != (folder / file).read_bytes()}
