@@ -135,7 +135,7 @@ def test_every_table_and_template_stands_for_something() -> None:
 
 def test_files_are_known_by_all_that_they_are_made_of() -> None:
     assert "tests/unit/suite/test_choice.py" in file_digests()
-    assert {"luthier_py/pipeline.py", "luthier_py/runtime/hip/ring.c"} <= source_files().keys()
+    assert {"luthier_py/rewrite/pipeline.py", "luthier_py/host/hip/ring.c"} <= source_files().keys()
     assert {"tests/data/__init__.py", "tests/data/reduce.co"} <= source_files().keys()  # samples
     assert any(name.endswith(".gz") for name in source_files())
 
