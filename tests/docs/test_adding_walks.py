@@ -51,6 +51,7 @@ def test_a_walk(
 def test_pages_link_what_is_there() -> None:
     index = (FOLDER / "README.md").read_text("utf-8")
     check_links((ROOT / "CONTRIBUTING.md").read_text("utf-8"), ROOT)
+    check_links((ROOT / "docs" / "architecture.md").read_text("utf-8"))
     check_links(index, FOLDER)
     for page in PAGES.values():
         check_links(page.read_text("utf-8"), page.parent)
