@@ -1,9 +1,9 @@
 """LLVM IR to callable code, through a cache on disk.
 
-In: IR text. Out: machine code in this process. Support functions are compiled when generated code first mentions them;
-those that were compiled before are found by name and by the translator's sources, without their text. Invariant:
-the cache key is everything that the machine code depends on, so a stale entry cannot be met; a damaged one is compiled
-again.
+In: IR text, and bitcode of support functions (code/support). Out: machine code in this process. Support functions are
+compiled when generated code first mentions them; those that were compiled before are found by name and by the
+translator's sources, without their text. Invariant: the cache key is everything that the machine code depends on, so a
+stale entry cannot be met; a damaged one is compiled again.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _compile_named(name: str, variant: object, parts: Callable[[], tuple[bytes, 
     """Machine code of what these sources define under a name: a function of bitcode that calls what a text defines, or
     of the text alone."""
     key = cache_key(translator(), llvm.host_identity(), name, repr(variant))
-    if (kept := _NAMED.read(key)) is not None and (
-        code := read_cached_code(kept.decode(), Effort.OPTIMISE)
-    ) is not None:
+    kept = _NAMED.read(key)
+    code = None if kept is None else read_cached_code(kept.decode(), Effort.OPTIMISE)
+    if code is not None:
         return code
     bitcode, ir = parts()
     digest = cache_key(bitcode, name, ir) if bitcode else cache_key(ir)

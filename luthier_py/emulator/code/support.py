@@ -5,9 +5,9 @@ In: a name and a wave size. Out: what defines it: a function in bitcode of the s
 
 from __future__ import annotations
 
-from luthier_py.emulator.native.atomics import atomic
+from luthier_py.emulator.native.atomics import atomic_function
 from luthier_py.emulator.native.bitcode import read_bitcode
-from luthier_py.emulator.native.elements import element_function
+from luthier_py.emulator.native.elements import element_function, format_table
 from luthier_py.emulator.native.matrix_function import matrix_function
 from luthier_py.emulator.native.transcendental import transcendental
 from luthier_py.emulator.vector_regions.rounding import support_function
@@ -26,19 +26,17 @@ def definition(name: str, wave_size: int) -> tuple[bytes, str]:
     """Bitcode, and LLVM IR of what that calls, or of the function itself; support functions that the text calls have
     names without a wave size."""
     family, *rest = name.split("_")[1:]
-    if family in _SOURCE_OF and "atomic" not in rest:
+    if "atomic" in rest:
+        return read_bitcode("atomics", wave_size), atomic_function(name)
+    if family in _SOURCE_OF:
         return read_bitcode(_SOURCE_OF[family], wave_size), ""
-    return b"", _text(name, family, wave_size)
-
-
-def _text(name: str, family: str, wave_size: int) -> str:
-    if family.upper() in Prim.__members__:
-        return transcendental(name)
     if family == "rounded":
-        return support_function(name)
+        return b"", support_function(name)
     if family == "matrix":
-        return matrix_function(name)
+        return b"", matrix_function(name)
+    if name.startswith("luthier_element_format"):
+        return b"", format_table(name)
     if family == "element":
-        return element_function(name, wave_size)
-    _, addresses, _, *operation = name.split("_")
-    return atomic(name, addresses, "_".join(operation), wave_size)
+        return read_bitcode("elements", wave_size), element_function(name, wave_size)
+    assert family.upper() in Prim.__members__, name
+    return b"", transcendental(name)

@@ -26,12 +26,12 @@ struct service { /* isa/timing/lds_banks: how lanes are served in groups, and by
     u64 parities, bits, banks, dwords, atomic;
 };
 
-static inline struct times *times_of(const struct wave *wave)
+GENERIC struct times *times_of(const struct wave *wave)
 {
     return (struct times *)wave->time;
 }
 
-static inline u64 most(u64 a, u64 b)
+GENERIC u64 most(u64 a, u64 b)
 {
     return a > b ? a : b;
 }

@@ -17,6 +17,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from luthier_py.base.storage import cache_key
+from luthier_py.emulator.native.atomics import HostStep
 from luthier_py.emulator.native.bitcode import FOLDER
 from luthier_py.emulator.native.clocks import PAUSE_MICROSECONDS
 from luthier_py.emulator.native.next_wave import MOVED
@@ -41,7 +42,7 @@ _RECORDS = {
 }  # fmt: skip
 _ENUMS: dict[str, type[IntEnum]] = {
     "STATUS": layout.Status, "FAULT": layout.Fault, "REFUSAL": layout.SurfaceRefusal, "OUTCOME": layout.Outcome,
-    "EVENT": layout.GroupEvent,
+    "EVENT": layout.GroupEvent, "STEP": HostStep,
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ typedef uint64_t u64;
 /* Each use of such a function has code of its own, for arguments that are constants there. */
 #define GENERIC static inline __attribute__((always_inline))
 
-static inline struct worker *worker_of(const struct wave *wave)
+GENERIC struct worker *worker_of(const struct wave *wave)
 {
     return (struct worker *)wave->worker;
 }

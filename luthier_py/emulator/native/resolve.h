@@ -15,7 +15,7 @@ u8 *SUPPORT(resolve)(struct wave *wave, u64 address, u64 bytes, struct site *sit
 void SUPPORT(refuse)(struct wave *wave, const struct site *site, u64 lane, u64 refusal);
 
 /* Whether `bytes` (not 0) from `at` on lie from `begin` to `end`, even where their end wraps. */
-static inline bool inside(u64 at, u64 bytes, u64 begin, u64 end)
+GENERIC bool inside(u64 at, u64 bytes, u64 begin, u64 end)
 {
     u64 into = at - begin, length = end - begin;
     return (into < length) & (bytes <= length - into);

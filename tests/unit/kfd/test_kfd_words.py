@@ -10,10 +10,11 @@ from patience import PATIENCE
 PROGRAM = """
 import ctypes, sys, threading
 from luthier_py.host.kfd import words
+from luthier_py.host.worker.native import load_worker_library
 sys.setswitchinterval(1e-6)
 word = ctypes.c_uint64()
 for turn in range(30):
-    words._made.clear()
+    load_worker_library.cache_clear()
     start = threading.Barrier(6)
     def add():
         start.wait()
