@@ -1,1 +1,1 @@
-"""What generated code calls and what runs waves, as LLVM IR: memory, atomics, matrices, clocks, schedulers."""
+"""What generated code calls and what runs waves: C, kept as LLVM bitcode, and what Python writes beside it."""
