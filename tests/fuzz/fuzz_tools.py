@@ -20,8 +20,7 @@ from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("tools/instr_count/__init__.py", "tools/loop_counts/__init__.py", "tools/none/__init__.py",
-           "tools/mov_replace/__init__.py", "tools/branch_edges/__init__.py")
+TOOLS = ("instr_count", "opcode_histogram", "none", "mov_replace", "branch_edges")
 DOCUMENTS = ("README.md", "docs/tutorial.md", "docs/device-python.md")
 SAMPLES = ("vector_add", "device_call", "histogram")
 ODD = ("0", "-1", "1 << 64", "0.5", "None", "True", "''", "[]", "()", "{}", "lambda: 0", "...", "x", "self", "not", "-",
@@ -34,8 +33,9 @@ SKIPPED = (tokenize.ENCODING, tokenize.ENDMARKER, tokenize.COMMENT)
 
 @cache
 def sources() -> tuple[str, ...]:
-    """Whole tools."""
-    found = [(ROOT / path).read_text() for path in SOURCES]
+    """Whole tools, each of which is a file by itself: what it imports from beside it, it names in full."""
+    found = [re.sub(r"^from \.(\w+) import", rf"from luthier_py.tools.{name}.\1 import",
+                    (ROOT / "tools" / name / "__init__.py").read_text(), flags=re.M) for name in TOOLS]
     for path in DOCUMENTS:
         text = (ROOT / path).read_text()
         fenced = re.findall(r"```python\n(.*?)```", text, re.S)
