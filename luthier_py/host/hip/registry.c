@@ -8,6 +8,7 @@
 
 #include "checks.h"
 #include "device.h"
+#include "keyed.h"
 #include "memory.h"
 #include "modules.h"
 
@@ -30,36 +31,14 @@ struct entry {
     struct kernel *kernels[MAX_DEVICES]; /* once it was launched there; modules of fat binaries stay */
 };
 
-static struct entry *entries; /* open addressing, by key */
-static size_t entry_count, entry_room;
+static struct keyed entries = KEYED(struct entry);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct entry *slot(struct entry *table, size_t room, const void *key)
-{
-    size_t place = ((uintptr_t)key >> 3) * 0x9E3779B97F4A7C15u;
-    for (place %= room; table[place].key && table[place].key != key;)
-        place = (place + 1) % room;
-    return &table[place];
-}
 
 static void add(struct entry entry)
 {
     pthread_mutex_lock(&lock);
-    if (2 * entry_count >= entry_room) {
-        size_t room = entry_room ? 2 * entry_room : 256;
-        struct entry *larger = calloc(room, sizeof *larger);
-        for (size_t i = 0; larger && i < entry_room; i++)
-            if (entries[i].key)
-                *slot(larger, room, entries[i].key) = entries[i];
-        if (larger) {
-            free(entries);
-            entries = larger;
-            entry_room = room;
-        }
-    }
-    if (entry_count < entry_room) {
-        struct entry *place = slot(entries, entry_room, entry.key);
-        entry_count += place->key == NULL;
+    struct entry *place = keyed_add(&entries, entry.key);
+    if (place) {
         free(place->name);
         *place = entry;
     }
@@ -69,9 +48,8 @@ static void add(struct entry entry)
 /* Give every managed variable of a module the address of its memory. */
 static void point_managed(const struct fat_binary *binary, const struct module *module)
 {
-    for (size_t i = 0; i < entry_room; i++) {
-        const struct entry *entry = &entries[i];
-        if (!entry->key || entry->binary != binary || !entry->managed)
+    for (const struct entry *entry = NULL; (entry = keyed_next(&entries, entry));) {
+        if (entry->binary != binary || !entry->managed)
             continue;
         const struct variable *pointer = module_variable(module, entry->name);
         if (pointer && pointer->bytes == sizeof entry->managed)
@@ -102,8 +80,8 @@ hipError_t function_kernel(const void *function, int device, struct kernel **ker
         return hipSuccess;
     }
     pthread_mutex_lock(&lock);
-    struct entry *entry = entry_room ? slot(entries, entry_room, function) : NULL;
-    error = !function || !entry || !entry->key ? hipErrorInvalidDeviceFunction : loaded(entry->binary, device);
+    struct entry *entry = keyed_find(&entries, function);
+    error = entry ? loaded(entry->binary, device) : hipErrorInvalidDeviceFunction;
     if (!error && !entry->kernels[device])
         entry->kernels[device] = module_kernel(entry->binary->modules[device], entry->name);
     *kernel = error ? NULL : entry->kernels[device];
@@ -117,9 +95,9 @@ hipError_t symbol_variable(const void *symbol, int device, struct variable *vari
     if (error)
         return error;
     pthread_mutex_lock(&lock);
-    const struct entry *entry = entry_room ? slot(entries, entry_room, symbol) : NULL;
+    const struct entry *entry = keyed_find(&entries, symbol);
     const struct variable *found = NULL;
-    if (!symbol || !entry || !entry->key)
+    if (!entry)
         error = hipErrorInvalidSymbol;
     else if (entry->managed)
         *variable = (struct variable){entry->name, entry->managed, entry->bytes, NULL, 0};

@@ -17,7 +17,7 @@ from luthier_py.host.native import protocol
 
 __all__ = ["compile_each", "link_library", "object_file"]
 HERE = Path(__file__).parent
-NATIVE = HERE / "guest.c", HERE / "handles.c", HERE / "wire.c"
+NATIVE = tuple(HERE / f"{name}.c" for name in ("guest", "handles", "keyed", "wire"))
 HOLD = HERE / "hold.c"
 MAPPED = HERE / "mapped.c"
 """For libraries that exchange pages of programs, both."""

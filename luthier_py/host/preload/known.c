@@ -5,50 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "keyed.h"
+
 /* What handles stand for: addresses of functions, fat binaries, modules and kernels. */
-static struct meaning *table;
-static size_t count, room;
+static struct keyed table = KEYED(struct meaning);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
-static struct meaning *place_of(struct meaning *in, size_t size, const void *key)
-{
-    size_t at = ((uintptr_t)key >> 3) * 0x9E3779B97F4A7C15u % size;
-    while (in[at].key && in[at].key != key)
-        at = (at + 1) % size;
-    return &in[at];
-}
-
-/* Into a table of that size, without what means something of `image`. */
-static void move_meanings(size_t size, const struct image *image)
-{
-    struct meaning *other = calloc(size, sizeof *other);
-    if (!other)
-        return;
-    count = 0;
-    for (size_t i = 0; i < room; i++)
-        if (image && table[i].image == image)
-            free(table[i].name);
-        else if (table[i].key)
-            count++, *place_of(other, size, table[i].key) = table[i];
-    free(table);
-    table = other;
-    room = size;
-}
-
 static void remember(const void *key, struct image *image, const char *name)
 {
     pthread_mutex_lock(&lock);
-    if (2 * count >= room)
-        move_meanings(room ? 2 * room : 256, NULL);
-    if (key && count < room) {
-        struct meaning *place = place_of(table, room, key);
-        count += place->key == NULL;
-        free(place->name);
-        *place = (struct meaning){key, image, name ? strdup(name) : NULL};
+    struct meaning *meaning = keyed_add(&table, key);
+    if (meaning) {
+        free(meaning->name);
+        *meaning = (struct meaning){key, image, name ? strdup(name) : NULL};
     }
     pthread_mutex_unlock(&lock);
 }
@@ -56,9 +29,10 @@ static void remember(const void *key, struct image *image, const char *name)
 struct meaning meaning_of(const void *key)
 {
     pthread_mutex_lock(&lock);
-    struct meaning found = room ? *place_of(table, room, key) : (struct meaning){NULL, NULL, NULL};
+    const struct meaning *found = keyed_find(&table, key);
+    struct meaning meaning = found ? *found : (struct meaning){NULL, NULL, NULL};
     pthread_mutex_unlock(&lock);
-    return found;
+    return meaning;
 }
 
 struct image *image_of(const void *key, const char **name)
@@ -160,7 +134,13 @@ static void forget(const void *key)
     if (!found.image)
         return;
     pthread_mutex_lock(&lock);
-    move_meanings(room, found.image);
+    for (struct meaning *each = keyed_next(&table, NULL); each;)
+        if (each->image == found.image) {
+            free(each->name);
+            keyed_remove(&table, each);
+            each = each->key ? each : keyed_next(&table, each);
+        } else
+            each = keyed_next(&table, each);
     pthread_mutex_unlock(&lock);
     image_unloaded(found.image);
 }
