@@ -76,7 +76,7 @@ def participle(name: str) -> bool:
 def participles(sources: list[Source]) -> list[str]:
     """Functions so called; properties and fixed names of other libraries' interfaces are none."""
     return [at(source, node, node.name) for source in sources for node, _ in functions(source)
-            if participle(node.name) and not _is_property(node)]
+            if participle(node.name) and not _is_property(node) and not node.name.startswith("__")]
 
 
 def _is_property(node: Function) -> bool:

@@ -32,7 +32,7 @@ def demangle(symbol: str) -> str:
     return _by_library(symbol) or _with_newer_types(symbol) or symbol if symbol.startswith(PREFIX) else symbol
 
 
-def shortened(name: str, symbol: str = "", most: int = LONGEST) -> str:
+def shorten_name(name: str, symbol: str = "", most: int = LONGEST) -> str:
     """A name that is no longer than ``most``: its begin, as whole words, and the digest of ``symbol``. Generators of
     matrix kernels write each parameter into a name."""
     if len(name) <= most:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.base.errors import how_many
-from luthier_py.base.names import demangle, shortened
+from luthier_py.base.names import demangle, shorten_name
 from luthier_py.program.analysis import Loop, innermost_loops
 from luthier_py.program.analysis.lines import SourceLines
 from luthier_py.program.ir import Function
@@ -48,7 +48,7 @@ def build_listing(
         jump = f"pc{target:x}" if target in here else ""
         rows.append(HtmlRow((f"{instr.pc:#x}", *numbers.cells, text), numbers.heat, name=f"pc{instr.pc:x}", jump=jump,
                             line="" if source is None else str(source)))
-    title = f"Disassembly of {shortened(demangle(function.name), function.name)}"
+    title = f"Disassembly of {shorten_name(demangle(function.name), function.name)}"
     hottest = None if start is None else loops.get(function.block(start.pc))
     name = "" if start is None else f"pc{start.pc:x}" if hottest is None else f"loop{hottest.header.address:x}"
     return HtmlTable(title, ("pc", *columns, "instruction"), tuple(rows), len(columns) + 1, start=name)

@@ -85,7 +85,7 @@ class Output:
         elif self.tool.tells_end:
             self._so_far.add(result, report)
         if self.wants_texts:
-            self._say(path, text and self._naming(result.kernel) + text)
+            self._say(path, text and self._introduce_name(result.kernel) + text)
         elif path is not None:
             self._keep_row(result, report, path.suffix == ".csv")
         if folder is not None:
@@ -95,7 +95,7 @@ class Output:
                 self._launches[key] = Launches(result, self._objects)
             self._launches[key].append(result, report)
 
-    def _naming(self, kernel: str) -> str:
+    def _introduce_name(self, kernel: str) -> str:
         """The first time a line with the whole name of a kernel whose short one texts have."""
         name = "" if kernel in self._named else self.tool.selection.whole(kernel)
         self._named.add(kernel)

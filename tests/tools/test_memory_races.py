@@ -74,8 +74,8 @@ def test_pages_say_how_many_kernels_there_are():
     page, readme = (ROOT / each for each in ("docs/sanitizers.md", "tools/racecheck/README.md"))
     of_each = len(TARGETS) * len(RACING), len(TARGETS) * len(RIGHT)
     on = f"{', '.join(TARGETS[:-1])} and {TARGETS[-1]}"
-    assert (f"{racing} that race and {right} that do not, on {on}: of all {of_each[0]} that race" in page.read_text()
-            and f"of the {of_each[1]} others nothing is told" in page.read_text())
+    assert (f"{racing} that race and {right} that do not, on {on}. In all {of_each[0]} that race" in page.read_text()
+            and f"in the {of_each[1]} others neither reports any" in page.read_text())
     assert (f"of {racing} kernels that race in memory and {right} that do not, on {WORDS[len(TARGETS)]} targets"
             in readme.read_text())
 

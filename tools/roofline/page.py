@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from luthier_py import LaunchResult, Tool
-from luthier_py.base.names import shortened
+from luthier_py.base.names import shorten_name
 from luthier_py.isa.timing.peaks import Peaks
 from luthier_py.report import plots
 from luthier_py.report.annotated import Beside, sort_by_annotated_lines, source_table
@@ -115,7 +115,7 @@ def _place(row: Numbers) -> tuple[str, str]:
 
 
 def _short(name: str) -> str:
-    return shortened(name.rpartition("/")[2], name, LABEL)
+    return shorten_name(name.rpartition("/")[2], name, LABEL)
 
 
 def _cells(row: Numbers, peaks: Peaks) -> tuple[str, ...]:

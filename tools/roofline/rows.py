@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from luthier_py.base.names import shortened
+from luthier_py.base.names import shorten_name
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.timing.peaks import Peaks, peaks_of
 from luthier_py.program.analysis import line_order
@@ -159,7 +159,7 @@ def flat(report: Row) -> list[Row]:
 def title(row: Mapping[str, Any]) -> str:
     """The name of a region or function; the place of a loop or line, as far as it is known."""
     if "name" in row:
-        return shortened(str(row["name"]))
+        return shorten_name(str(row["name"]))
     return row["source"] or (f"0x{row['header']:x}" if "header" in row else NO_LINE)
 
 

@@ -134,7 +134,7 @@ class Buffers:
 
     def map_file(self, handle: int, name: bytes, offset: int, inode: int) -> None:
         """Pages of a file, which other processes may have, are a buffer's memory from now on."""
-        with self._lock, _opened(name, inode) as file:
+        with self._lock, _open_same_file(name, inode) as file:
             buffer = self.of(handle)
             self._map(buffer.address, buffer.size, offset, file=file)
             self._files.add(buffer.address, buffer.size)
@@ -155,7 +155,7 @@ class Buffers:
 
     def map_svm_file(self, start: int, size: int, offset: int, name: bytes, inode: int) -> None:
         """The same with pages of another file."""
-        with self._lock, _opened(name, inode) as file:
+        with self._lock, _open_same_file(name, inode) as file:
             self._map_gaps(start, start + size)
             self._map(start, size, offset, file=file)
             self._files.add(start, size)
@@ -195,7 +195,7 @@ class Buffers:
 
     def _reach(self) -> None:
         """Tells the emulator what kernels may touch; ranges grow before others go, since kernels may be at them."""
-        reached = self.svm.reached()
+        reached = self.svm.collect_reached()
         for start, end in reached.items():
             if self._reached.get(start) != end:
                 self.memory.register(Allocation(start, end - start, "shared virtual memory"))
@@ -350,7 +350,7 @@ class Buffers:
 
 
 @contextmanager
-def _opened(name: bytes, inode: int) -> Iterator[int]:
+def _open_same_file(name: bytes, inode: int) -> Iterator[int]:
     """A file of the program's, by a name that another one may have got meanwhile."""
     file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
     try:

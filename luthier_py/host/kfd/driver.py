@@ -86,10 +86,10 @@ class DriverService:
             return self._ioctl(content)
         if request.code == KfdMessage.SHARED_FILE:
             handle, offset, inode = _FILE.unpack_from(content)
-            return _done(partial(self.buffers.map_file, handle, content[_FILE.size :], offset, inode))
+            return _errno_of(partial(self.buffers.map_file, handle, content[_FILE.size :], offset, inode))
         if request.code == KfdMessage.SVM_FILE:
             start, size, offset, inode = _SVM_FILE.unpack_from(content)
-            return _done(partial(self.buffers.map_svm_file, start, size, offset, content[_SVM_FILE.size :], inode))
+            return _errno_of(partial(self.buffers.map_svm_file, start, size, offset, content[_SVM_FILE.size :], inode))
         if request.code == KfdMessage.RING:
             number, packets = struct.unpack("<IQ", content)
             queue = self._queues.get(number)
@@ -391,8 +391,8 @@ class DriverService:
         return faults.raise_hang(self.events, gpu_id(gpu))
 
 
-def _done(action: Callable[[], None]) -> bytes:
-    """errno."""
+def _errno_of(action: Callable[[], None]) -> bytes:
+    """Carry it out; what it failed with, as the program gets it."""
     try:
         action()
     except OSError as error:

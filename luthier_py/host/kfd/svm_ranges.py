@@ -105,7 +105,7 @@ class SvmRanges:
                 joined.append(piece)
         self._pieces = joined
 
-    def reached(self) -> dict[int, int]:
+    def collect_reached(self) -> dict[int, int]:
         """What kernels may touch, each start with its end."""
         runs = list[tuple[int, int]]()
         for piece in self._pieces:

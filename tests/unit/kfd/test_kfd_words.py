@@ -9,6 +9,7 @@ from patience import PATIENCE
 
 PROGRAM = """
 import ctypes, sys, threading
+from luthier_py.host.worker.native import load_worker_library
 from luthier_py.host.kfd import words
 from luthier_py.host.worker.native import load_worker_library
 sys.setswitchinterval(1e-6)

@@ -133,7 +133,7 @@ def test_long_names_are_short_in_texts() -> None:
     assert short != chosen.short(other) and chosen.whole(long) == long
     assert file_name(long).endswith(f"-{short.rpartition('...')[2]}")  # the kernel's folder
     assert Tool(MANGLED_NAMES=1).selection.short(long) == long
-    assert names.shortened("x" * 100, most=20) == "x" * 9 + "..." + names.short_digest("x" * 100)
+    assert names.shorten_name("x" * 100, most=20) == "x" * 9 + "..." + names.short_digest("x" * 100)
 
 
 def test_names_with_halves() -> None:

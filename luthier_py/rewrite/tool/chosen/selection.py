@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from luthier_py.base.errors import Invalid, Unsupported, did_you_mean
-from luthier_py.base.names import demangle, shortened
+from luthier_py.base.names import demangle, shorten_name
 from luthier_py.base.storage import check_file, check_folder
 from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.rewrite.tool.options import Option
@@ -152,7 +152,7 @@ class Selection:
 
     def short(self, symbol: str) -> str:
         """The same where there is little room; mangled names are whole, for programs that read them."""
-        return symbol if self.mangled_names else shortened(demangle(symbol), symbol)
+        return symbol if self.mangled_names else shorten_name(demangle(symbol), symbol)
 
     def whole(self, symbol: str) -> str:
         """The name of which ``short`` leaves something out; empty where it leaves out nothing."""
