@@ -269,7 +269,8 @@ GENERIC bool move(struct shape shape, struct access access)
     bool SUPPORT(name)(struct wave *wave, u64 exec, u64 base, const u32 *addresses, u32 *data, struct site *site, \
                        u64 distance, u32 *second) \
     { \
-        return move((struct shape){__VA_ARGS__}, (struct access){wave, exec, base, addresses, {data, second}, site, distance}); \
+        struct access access = {wave, exec, base, addresses, {data, second}, site, distance}; \
+        return move((struct shape){__VA_ARGS__}, access); \
     }
 
 #define WIDE(name, ...) \

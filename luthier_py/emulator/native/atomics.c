@@ -160,7 +160,14 @@ GENERIC bool atomic(struct kind kind, const struct call *call)
 }
 
 /* Called by what atomics.py writes. */
-#define ATOMIC(name, addresses_of)     __attribute__((always_inline)) bool name(         struct wave *wave, u64 exec, u64 base, const u32 *addresses, const u32 *data, const u32 *second, u32 *result,         struct site *site, u32 bytes, u32 step, u32 is_float)     {         struct call call = {wave, exec, base, addresses, data, second, result, site};         return atomic((struct kind){addresses_of, bytes, step, is_float}, &call);     }
+#define ATOMIC(name, addresses_of) \
+    __attribute__((always_inline)) bool name( \
+        struct wave *wave, u64 exec, u64 base, const u32 *addresses, const u32 *data, const u32 *second, u32 *result, \
+        struct site *site, u32 bytes, u32 step, u32 is_float) \
+    { \
+        struct call call = {wave, exec, base, addresses, data, second, result, site}; \
+        return atomic((struct kind){addresses_of, bytes, step, is_float}, &call); \
+    }
 
 ATOMIC(near_atomic, NEAR)
 ATOMIC(far_atomic, FAR)

@@ -20,7 +20,8 @@ typedef u32 byte_u32 __attribute__((aligned(1)));
 typedef u64 byte_u64 __attribute__((aligned(1)));
 
 /* Lists for vectors: numbers of a strip's lanes from the first on; 16 times one number; and of all lanes. */
-#define FROM(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9, n + 10, n + 11, n + 12, n + 13, n + 14, n + 15
+#define FROM(n) \
+    n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9, n + 10, n + 11, n + 12, n + 13, n + 14, n + 15
 #define TIMES(n) n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n
 #if LANES == 64
 #define ALL_STRIPS(list) list(0), list(16), list(32), list(48)
