@@ -76,7 +76,7 @@ def test_pages_say_how_many_kernels_there_are():
     on = f"{', '.join(TARGETS[:-1])} and {TARGETS[-1]}"
     assert (f"{racing} that race and {right} that do not, on {on}. In all {of_each[0]} that race" in page.read_text()
             and f"in the {of_each[1]} others neither reports any" in page.read_text())
-    assert (f"of {racing} kernels that race in memory and {right} that do not, on {WORDS[len(TARGETS)]} targets"
+    assert (f"for {racing} kernels that race in memory and {right} that do not, on {WORDS[len(TARGETS)]} targets"
             in readme.read_text())
 
 
