@@ -427,18 +427,43 @@ def passes() -> str:
     parts = ["# One kernel after each pass", "Made from the code by `make docs`: `vector_add` of the samples under "
              "`instr_count`, which adds the length of each block that runs to a counter in two scalar registers, and "
              "that to a variable where a wave ends. What the passes are for is in [rewriting](rewriting.md)."]
-    before = None
+    before: list[str] = []
     for name, about in PASSES.items():
         lines = shown[name].splitlines()
-        if before is None:
-            text, kind = shown[name].rstrip("\n"), "text"
+        if not before:
+            parts += [f"## {name}", about, f"```text\n{shown[name].rstrip()}\n```"]
+        elif lines != before:
+            parts += [f"## {name}", about, changes(before, lines, 1)]
         else:
-            found = [line for line in difflib.unified_diff(before, lines, lineterm="", n=1)][2:]
-            text, kind = "\n".join("..." if line.startswith("@@") else line for line in found), "diff"
-        parts += [f"## {name}", about + ("" if text else " Here it has nothing to do."),
-                  *([f"```{kind}\n{text}\n```"] if text else [])]
+            said, given, made = golden(name)
+            parts += [f"## {name}", f"{about} Here it has nothing to do; in another function (`tests/golden/passes/"
+                      f"{name}.golden`): {said[0].lower()}{said[1:]}", changes(given, made, 2)]
         before = lines
     return "\n\n".join(parts) + "\n"
+
+
+def changes(before: list[str], after: list[str], around: int) -> str:
+    """As a block; ``around``: lines that are the same, beside those that are not."""
+    found = [*difflib.unified_diff(before, after, lineterm="", n=around)][2:]
+    lines = ("..." if line.startswith("@@") else line for line in found)
+    return "\n".join(["```diff", *lines, "```"])
+
+
+def golden(name: str) -> tuple[str, list[str], list[str]]:
+    """What a golden of a pass says of itself, the clone that it gives, and what its CHECK lines have of that one."""
+    text = (FOLDER.parent / "tests" / "golden" / "passes" / f"{name}.golden").read_text("utf-8")
+    given = [line for line in text.splitlines() if line and line[0] != ";"]
+    said = " ".join(re.findall(r"^; (?!RUN|CHECK)(.*)", text, re.MULTILINE))
+    places = {line.strip(): place for place, line in enumerate(given)}
+    made: list[str] = []
+    last = -1  # of the given lines, which stand in the clone, too
+    for follows, line in re.findall(r"^; CHECK(-NEXT)?: (.*)", text, re.MULTILINE):
+        place = places.get(line)
+        if place is not None:
+            made += given[last + 1 : place] if made and not follows else []
+            last = place
+        made.append(given[place] if place is not None else line if line[0] == "." else f"  {line}")
+    return said, given[places[made[0].strip()] : last + 1], made
 
 
 PAGES: dict[str, Callable[[], str]] = {
