@@ -21,26 +21,6 @@ from luthier_py.rewrite.tool.arguments.launch_values import (
 from luthier_py.rewrite.tool.arguments.launch_variable import LaunchVariable
 from luthier_py.rewrite.tool.arguments.values import active_lanes, destination, opcode_id, site_id, source, taken_lanes
 from luthier_py.rewrite.tool.arguments.waves import group_and_wave, lanes_of, number_waves, waves_in_group
-from luthier_py.rewrite.tool.author_types import (
-    Lane,
-    array,
-    bf16,
-    bool_,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    lds,
-    ptr,
-    scratch,
-    u8,
-    u16,
-    u32,
-    u64,
-)
 from luthier_py.rewrite.tool.base import LaunchResult, Tool, visit
 from luthier_py.rewrite.tool.chosen.counting import Counted, Counting, Following, Region, Stretch
 from luthier_py.rewrite.tool.chosen.paths import FunctionPaths, paths_of
@@ -68,6 +48,26 @@ from luthier_py.rewrite.tool.edits import (
     Turn,
 )
 from luthier_py.rewrite.tool.hooks.assembly import Assembly
+from luthier_py.rewrite.tool.hooks.author_types import (
+    Lane,
+    array,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    lds,
+    ptr,
+    scratch,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 from luthier_py.rewrite.tool.hooks.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
 from luthier_py.rewrite.tool.hooks.inline_assembly import asm
 from luthier_py.rewrite.tool.hooks.intrinsic import (

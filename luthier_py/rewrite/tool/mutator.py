@@ -22,13 +22,13 @@ from luthier_py.rewrite.tool.arguments.anywhere import check_independent, while_
 from luthier_py.rewrite.tool.arguments.computed import asks_exec
 from luthier_py.rewrite.tool.arguments.expected import each, expect
 from luthier_py.rewrite.tool.author import caller
-from luthier_py.rewrite.tool.author_types import u32
 from luthier_py.rewrite.tool.chosen.chosen_code import ChosenCode
 from luthier_py.rewrite.tool.chosen.counting import Counted, Region, Stretch, instrs_at, whole
 from luthier_py.rewrite.tool.chosen.selection import Selection
 from luthier_py.rewrite.tool.chosen.ways import begins_of, on, ways_into
 from luthier_py.rewrite.tool.edits import Before, Edits, Place, Turn
 from luthier_py.rewrite.tool.hooks.assembly import assemble_text, conditional
+from luthier_py.rewrite.tool.hooks.author_types import u32
 from luthier_py.rewrite.tool.hooks.hook import Hook, Lanes, hook, hook_of_text
 from luthier_py.rewrite.tool.recorder import Recorder, as_tuple
 from luthier_py.rewrite.tool.rewriting import destinations, plain_sources, rewrite_inst

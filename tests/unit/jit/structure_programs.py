@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.rewrite.tool.hooks import types
+from luthier_py.rewrite.tool.hooks import author_types as types
 
 INTEGERS = ("u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64")
 NUMBERS = (*INTEGERS, "f16", "f32", "f64")

@@ -21,8 +21,8 @@ from luthier_py.rewrite.jit.python.native_calls import check_callable, native_ca
 from luthier_py.rewrite.jit.python.printing import push_line
 from luthier_py.rewrite.jit.python.scope import Context, Local, OpenLoop, Scope
 from luthier_py.rewrite.jit.python.source import source_of
-from luthier_py.rewrite.tool.author_types import array
 from luthier_py.rewrite.tool.cpp.native import Native
+from luthier_py.rewrite.tool.hooks.author_types import array
 from luthier_py.rewrite.tool.hooks.hook import Device, Recipe, Signature
 from luthier_py.rewrite.tool.hooks.intrinsic import Operand, Value
 from luthier_py.rewrite.tool.hooks.printing import PRINTING, SaidText, make_assert_message, make_print_message

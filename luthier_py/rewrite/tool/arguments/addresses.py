@@ -19,7 +19,7 @@ from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.computed import Computed, about
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
-from luthier_py.rewrite.tool.author_types import Lane, bool_, u32, u64
+from luthier_py.rewrite.tool.hooks.author_types import Lane, bool_, u32, u64
 from luthier_py.rewrite.tool.hooks.buffers import (
     buffer_address,
     buffer_holds,

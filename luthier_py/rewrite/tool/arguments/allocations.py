@@ -14,7 +14,7 @@ from struct import pack
 from luthier_py.binary.loader import CodeObject, SegmentFlag
 from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.launch_variable import first_element
-from luthier_py.rewrite.tool.author_types import Lane, bool_, ptr, u32, u64
+from luthier_py.rewrite.tool.hooks.author_types import Lane, bool_, ptr, u32, u64
 from luthier_py.rewrite.tool.hooks.hook import device
 from luthier_py.rewrite.tool.hooks.types import U64, Pointer
 from luthier_py.rewrite.tool.variables import Variable

@@ -13,7 +13,7 @@ from luthier_py.program.ir import Kernel
 from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
-from luthier_py.rewrite.tool.author_types import u32
+from luthier_py.rewrite.tool.hooks.author_types import u32
 from luthier_py.rewrite.tool.hooks.hook import Device, device
 from luthier_py.rewrite.tool.hooks.intrinsic import Ir, Operand, Result, Value, intrinsic
 from luthier_py.rewrite.tool.hooks.types import U32

@@ -19,7 +19,7 @@ from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.entry import Entry
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
-from luthier_py.rewrite.tool.author_types import Lane, f32, f64, i32, i64, ptr, u32, u64
+from luthier_py.rewrite.tool.hooks.author_types import Lane, f32, f64, i32, i64, ptr, u32, u64
 from luthier_py.rewrite.tool.hooks.hook import Device, device
 from luthier_py.rewrite.tool.hooks.lane_masks import lane_id, wave_size
 from luthier_py.rewrite.tool.hooks.types import Scalar

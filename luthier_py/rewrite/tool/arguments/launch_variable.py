@@ -22,7 +22,7 @@ from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.arguments.launch_values import wave_in_launch, workgroup_in_launch, workitem_in_launch
 from luthier_py.rewrite.tool.author import caller
-from luthier_py.rewrite.tool.author_types import Lane, u32
+from luthier_py.rewrite.tool.hooks.author_types import Lane, u32
 from luthier_py.rewrite.tool.hooks.hook import device
 from luthier_py.rewrite.tool.hooks.types import BF16, U64, LaneType, Pointer, Type
 from luthier_py.rewrite.tool.variables import Variable, numpy_type, type_of_elements

@@ -19,8 +19,8 @@ from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.computed import Computed, Held, about
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
-from luthier_py.rewrite.tool.author_types import Lane, u32, u64
 from luthier_py.rewrite.tool.edits import Place
+from luthier_py.rewrite.tool.hooks.author_types import Lane, u32, u64
 from luthier_py.rewrite.tool.hooks.hook import device
 
 InstructionValue: TypeAlias = "Held | Operand | Computed | int"

@@ -7,8 +7,8 @@ numbers are those of ``wave_in_launch``: work-groups at the edge of a grid have 
 from __future__ import annotations
 
 from luthier_py.rewrite.tool.arguments.launch_values import wave_in_launch
-from luthier_py.rewrite.tool.author_types import u32
 from luthier_py.rewrite.tool.base import LaunchResult
+from luthier_py.rewrite.tool.hooks.author_types import u32
 from luthier_py.rewrite.tool.hooks.hook import hook
 from luthier_py.rewrite.tool.mutator import Mutator
 from luthier_py.rewrite.tool.variables import WaveVariable

@@ -10,7 +10,7 @@ addresses of 57 bits, the address is 0 and nothing is in range.
 
 from __future__ import annotations
 
-from luthier_py.rewrite.tool.author_types import Lane, bool_, u32, u64
+from luthier_py.rewrite.tool.hooks.author_types import Lane, bool_, u32, u64
 from luthier_py.rewrite.tool.hooks.hook import device
 
 

@@ -22,7 +22,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.rewrite.tool.author_types import u32, u64
+from luthier_py.rewrite.tool.hooks.author_types import u32, u64
 from luthier_py.rewrite.tool.records.channel import Channel
 
 MOST_VALUES = 6
