@@ -21,7 +21,7 @@ static void drop(struct image *image)
         if (in_flight_wait(kernel)) {
             instances_send(kernel);
             instances_drop(kernel);
-            clone_free(&kernel->clone);
+            clone_free(&kernel->asked.made);
             free(kernel->name);
             free(kernel);
         }

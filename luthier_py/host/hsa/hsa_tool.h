@@ -1,9 +1,10 @@
 /* The tool at the level of HSA: what its files share.
  *
- * From below: rocr.c has ROCr's functions; memory.c and awaited.c, the thread that reads, call them; objects.c knows the
- * program's kernels by their descriptors' addresses; dependencies.c has what waits for results, sized.c memory for launches,
- * instances.c loads the copies, in_flight.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites what is put
- * there; queues.c and executables.c are what the program calls, loaded.c is given ROCr's tables and puts these into them.
+ * From below: rocr.c has ROCr's functions; driver.c and awaited.c, the thread that reads, call them; objects.c knows the
+ * program's kernels by their descriptors' addresses; dependencies.c has what waits for results, instances.c loads the
+ * copies, in_flight.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites
+ * what is put there; queues.c and executables.c are what the program calls, loaded.c is given ROCr's tables and puts these
+ * into them.
  * What is the same for HIP and HSA is in host/tool.
  */
 #ifndef LUTHIER_HSA_TOOL_H
@@ -11,8 +12,8 @@
 
 #include <pthread.h>
 
+#include "driver.h"
 #include "hsa.h"
-#include "tool.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -34,7 +35,17 @@ bool rocr_has(const struct table *table, size_t place);
 bool rocr_take(const struct tables *tables); /* false: something is missing, and it has said what */
 
 /* objects.c */
-struct image; /* a code object, as it was loaded on an agent */
+struct image { /* a code object, as it was loaded on an agent */
+    struct image *next;
+    hsa_executable_t executable;
+    hsa_agent_t agent;
+    int device;     /* the agent's number */
+    struct code_object object;
+    void *data;     /* its own */
+    uint64_t delta, base, size; /* `delta`: what loading has added to addresses */
+    struct kernel *kernels;
+    pthread_mutex_t lock;
+};
 struct kernel {
     struct kernel *next, *next_of_image;
     uint64_t object; /* its descriptor's address: the packet's kernel_object */
@@ -43,34 +54,28 @@ struct kernel {
     bool own;        /* of the HIP runtime, and not of the program */
     uint32_t private_bytes, group_bytes;
     pthread_mutex_t lock; /* of what follows */
-    bool asked, selected, explained;
-    struct clone clone;   /* without a name where the original is to run */
+    bool known;           /* the worker was asked */
+    struct asked asked;
     struct instance *instances;
 };
 struct kernel *kernel_at(uint64_t object);
-hsa_agent_t image_agent(const struct image *image);
-uint32_t image_number(const struct image *image);
-int image_device(const struct image *image);   /* the agent's number among the GPUs */
-uint64_t image_delta(const struct image *image); /* what loading has added to addresses */
-bool image_send(struct image *image);          /* to the worker, once; its kernel is locked */
+enum answer image_ask(struct image *image, const char *kernel, struct asked *asked); /* its kernel is locked */
 void kernels_each(void (*action)(struct kernel *kernel));
 bool objects_note(hsa_executable_t executable); /* false: ROCr does not say what is loaded */
 struct image *objects_take(hsa_executable_t executable, bool any); /* and its kernels, which nobody finds any more */
 struct kernel *image_take_kernel(struct image *image); /* NULL: there are no more */
 void image_free(struct image *image);          /* the worker forgets it */
 
-/* memory.c: of the host, where the agent reaches it too, and of the agent; NULL: there is none. */
-void *memory_for(hsa_agent_t agent, size_t bytes);
-void *memory_of(hsa_agent_t agent, size_t bytes);
-/* Where the head of a channel's ring is on the image's device; NULL: there is no memory. */
-void *ring_head(const struct declared *about, const struct image *image);
+/* driver.c: what the tool lets HSA do. */
+int agent_number(hsa_agent_t agent); /* among the GPUs; negative: it is none, or there are more than we look at */
+bool find_symbol(hsa_executable_t executable, int device, const char *name, const char *suffix, hsa_symbol_t *symbol);
 
 /* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
  * launches the kernel has an instance: launches of one never wait for those of another. */
 struct dependencies { struct dependency **at; size_t count, room; };
-struct shape { uint32_t grid[3], block[3]; };
 struct queue;
 struct instance {
+    struct loaded loaded;
     struct instance *next;
     struct kernel *kernel;
     const struct queue *queue; /* NULL: of all, or free */
@@ -78,35 +83,17 @@ struct instance {
     hsa_reader_t reader;
     uint64_t object;
     uint32_t private_bytes, group_bytes;
-    struct tool_variable *variables;
-    uint32_t variable_count;
-    size_t bytes;             /* of those that are read */
-    bool begins;              /* the worker wants to know of each launch: there are channels or parameters */
-    bool sized;               /* there are variables that are as large as a launch */
-    char *values;             /* room for these in memory that the device reaches, and as many zeros behind it */
     struct dependency *dependency;        /* the last launch's: the next one goes through it */
-    unsigned long unread, last_index;
-    struct shape last;
 };
-struct launch_memory { void *at; size_t bytes; }; /* of one of its variables that are as large as a launch */
 struct instance *instance_for(struct kernel *kernel, const struct queue *queue); /* NULL: the original is to run */
-/* Before launch `index`, when no other one of the instance runs: the words that it is to have. */
-void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape,
-                    const struct launch_memory *memory);
-void instance_note(struct instance *instance, unsigned long index, const struct shape *shape);
-void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape,
-                   const struct launch_memory *memory);
-struct told_of instance_told(const struct instance *instance, unsigned long index, uint32_t launches, const struct shape *shape);
+/* Before a launch, when no other one of the instance runs. */
+void instance_begin(const struct instance *instance, const struct told_of *launch, const struct launch_memory *memory);
+void instance_note(struct instance *instance, struct told_of *launch);
+/* After it: its values are read, and the next one finds the variables as they were loaded. */
+void instance_end(const struct instance *instance, const struct told_of *launch, const struct launch_memory *memory);
 void instances_send(struct kernel *kernel); /* what was not read yet */
 void instances_drop(struct kernel *kernel);
 void instances_leave(const struct queue *queue);
-
-/* sized.c: memory for variables that are as large as a launch, by variable, from the launch's packet until its results were
- * read; NULL: the launch is to run as it is. */
-struct launch_memory *sized_allocate(const struct instance *instance, const struct told_of *launch);
-bool sized_connect(const struct instance *instance, const struct launch_memory *memory);
-size_t sized_bytes(const struct instance *instance, const struct launch_memory *memory);
-void sized_free(const struct instance *instance, struct launch_memory *memory);
 
 /* backlog.c: a queue of the program's, and how much of what is written to it the device has taken. */
 struct batch { union packet *at; size_t count, room; };
@@ -183,9 +170,8 @@ struct in_flight {
     struct instance *instance;
     hsa_signal_t application;
     struct dependency *dependency;
+    struct told_of launch;
     struct launch_memory *memory; /* NULL: none of its variables is as large as it */
-    unsigned long index;
-    struct shape shape;
     bool landed; /* its results were read */
 };
 /* Before its packet is written, which is to have its signal; NULL: there are no signals. */

@@ -52,14 +52,14 @@ static struct in_flight *next_of(const struct instance *instance)
 static void land(struct awaited *awaited)
 {
     struct in_flight *in_flight = (struct in_flight *)awaited;
-    instance_read(in_flight->instance, 1, in_flight->index, &in_flight->shape, in_flight->memory);
-    sized_free(in_flight->instance, in_flight->memory);
+    instance_end(in_flight->instance, &in_flight->launch, in_flight->memory);
+    memory_end(&in_flight->instance->loaded, in_flight->memory, NULL);
     pthread_mutex_lock(&lock);
     in_flight->landed = true;
     const struct in_flight *next = next_of(in_flight->instance); /* it waits at the dependency */
     pthread_mutex_unlock(&lock);
     if (next)
-        instance_begin(next->instance, next->index, &next->shape, next->memory);
+        instance_begin(next->instance, &next->launch, next->memory);
     complete(in_flight);
     dependency_open(in_flight->dependency);
     dependency_leave(in_flight->dependency);
@@ -73,7 +73,7 @@ struct in_flight *in_flight_start(const struct in_flight *about)
         return NULL;
     *in_flight = *about;
     in_flight->awaited.action = land;
-    in_flight->dependency = dependency_new(image_agent(about->instance->kernel->image));
+    in_flight->dependency = dependency_new(about->instance->kernel->image->agent);
     if (!in_flight->dependency || !await(&in_flight->awaited)) {
         dependency_leave(in_flight->dependency);
         free(in_flight);
@@ -88,7 +88,7 @@ struct in_flight *in_flight_start(const struct in_flight *about)
     flying = in_flight;
     pthread_mutex_unlock(&lock);
     if (first)
-        instance_begin(in_flight->instance, in_flight->index, &in_flight->shape, in_flight->memory);
+        instance_begin(in_flight->instance, &in_flight->launch, in_flight->memory);
     return in_flight;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "channels.h"
 #include "guest.h"
 #include "hsa_tool.h"
 

@@ -8,30 +8,10 @@
 
 #include "hsa_tool.h"
 
-struct image {
-    struct image *next;
-    hsa_executable_t executable;
-    hsa_agent_t agent;
-    int device;
-    uint32_t number;
-    void *data;
-    size_t bytes;
-    uint64_t delta, base, size;
-    bool sent, good; /* to the worker; what it said */
-    struct kernel *kernels;
-    pthread_mutex_t lock;
-};
-
 enum { ROWS = 4096 };
 static struct kernel *table[ROWS]; /* by the descriptor's address */
 static struct image *images;
-static uint32_t last_number;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all three */
-
-hsa_agent_t image_agent(const struct image *image) { return image->agent; }
-uint32_t image_number(const struct image *image) { return image->number; }
-int image_device(const struct image *image) { return image->device; }
-uint64_t image_delta(const struct image *image) { return image->delta; }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of both */
 
 static struct kernel **row_of(uint64_t object) { return &table[(object >> 6) * 0x9E3779B97F4A7C15u >> 52]; }
 
@@ -54,41 +34,12 @@ void kernels_each(void (*action)(struct kernel *kernel))
     pthread_mutex_unlock(&lock);
 }
 
-struct numbered { hsa_agent_t agent; int number, gpus; };
-
-static hsa_status_t number_agent(hsa_agent_t agent, void *data)
-{
-    struct numbered *wanted = data;
-    uint32_t type = 0;
-    if (rocr.hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type) == HSA_SUCCESS && type == HSA_DEVICE_TYPE_GPU) {
-        if (agent.handle == wanted->agent.handle)
-            wanted->number = wanted->gpus;
-        wanted->gpus++;
-    }
-    return HSA_SUCCESS;
-}
-
-/* "amdgcn-amd-amdhsa--" and the target ID. */
-static bool name_isa(hsa_agent_t agent, char properties[static PROPERTIES_BYTES])
-{
-    hsa_isa_t isa;
-    uint32_t length = 0;
-    return rocr.hsa_agent_get_info(agent, HSA_AGENT_INFO_ISA, &isa) == HSA_SUCCESS &&
-           rocr.hsa_isa_get_info_alt(isa, HSA_ISA_INFO_NAME_LENGTH, &length) == HSA_SUCCESS && length < PROPERTIES_BYTES &&
-           rocr.hsa_isa_get_info_alt(isa, HSA_ISA_INFO_NAME, properties) == HSA_SUCCESS;
-}
-
-bool image_send(struct image *image)
+enum answer image_ask(struct image *image, const char *kernel, struct asked *asked)
 {
     pthread_mutex_lock(&image->lock);
-    if (!image->sent) {
-        char properties[PROPERTIES_BYTES] = {0};
-        image->good = name_isa(image->agent, properties) &&
-                      clone_image(image->number, image->device, FORM_ISA, properties, image->data, image->bytes);
-        image->sent = true;
-    }
+    enum answer answer = kernel_ask(&image->object, image->device, kernel, asked);
     pthread_mutex_unlock(&image->lock);
-    return image->good;
+    return answer;
 }
 
 static bool info(hsa_loaded_t loaded, uint32_t what, void *value)
@@ -106,18 +57,16 @@ static struct image *image_new(hsa_executable_t executable, hsa_loaded_t loaded)
                  info(loaded, LOADED_DATA, &data) && info(loaded, LOADED_BYTES, &bytes) && data && bytes &&
                  info(loaded, LOADED_DELTA, &found.delta) && info(loaded, LOADED_BASE, &found.base) &&
                  info(loaded, LOADED_SIZE, &found.size);
-    struct numbered numbered = {found.agent, 0, 0};
-    struct image *image = known ? malloc(sizeof *image) : NULL;
+    found.device = known ? agent_number(found.agent) : -1;
+    struct image *image = found.device >= 0 ? malloc(sizeof *image) : NULL;
     void *copy = image ? malloc(bytes) : NULL;
-    if (!copy || rocr.hsa_iterate_agents(number_agent, &numbered) != HSA_SUCCESS) {
+    if (!copy) {
         free(image);
-        free(copy);
         return NULL;
     }
     *image = found;
     image->data = memcpy(copy, (const void *)(uintptr_t)data, bytes);
-    image->bytes = bytes;
-    image->device = numbered.number;
+    image->object = (struct code_object){code_object_number(), copy, bytes, NULL};
     pthread_mutex_init(&image->lock, NULL);
     return image;
 }
@@ -172,7 +121,6 @@ static hsa_status_t note_loaded(hsa_executable_t executable, hsa_loaded_t loaded
         return HSA_SUCCESS;
     rocr.hsa_executable_iterate_agent_symbols(executable, image->agent, note_kernel, image);
     pthread_mutex_lock(&lock);
-    image->number = ++last_number;
     image->next = images;
     images = image;
     for (struct kernel *kernel = image->kernels; kernel; kernel = kernel->next_of_image) {
@@ -232,8 +180,7 @@ struct kernel *image_take_kernel(struct image *image)
 
 void image_free(struct image *image)
 {
-    if (image->sent)
-        tool_forget(image->number);
+    code_object_forget(&image->object);
     free(image->data);
     free(image);
 }

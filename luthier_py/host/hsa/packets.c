@@ -28,14 +28,11 @@ static struct instance *select_copy(struct queue *queue, const struct dispatch *
     struct kernel *kernel = kernel_at(dispatch->kernel_object);
     if (kernel && kernel->own && !(tool_on() && settings.own_kernels))
         return NULL;
-    *index = launch_counts()->seen++;
-    if (!tool_selects(*index, 1))
+    if (!tool_selects(1, index))
         return NULL;
     if (kernel)
         return instance_for(kernel, queue);
-    launch_counts()->selected++;
-    if (!atomic_flag_test_and_set(&said))
-        say("luthier: kernels run as they are that were not loaded as part of an executable");
+    tool_passes(&said, "kernels run as they are that were not loaded as part of an executable");
     return NULL;
 }
 
@@ -53,19 +50,17 @@ static void exchange(struct dispatch *dispatch, const struct instance *instance)
     dispatch->group_bytes = exchanged(dispatch->group_bytes, kernel->group_bytes, instance->group_bytes);
 }
 
-static struct in_flight *start_in_flight(struct instance *instance, unsigned long index, const struct shape *shape,
-                                   struct dispatch *dispatch)
+static struct in_flight *start_in_flight(struct instance *instance, const struct told_of *launch, struct dispatch *dispatch)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    struct in_flight about = {.instance = instance, .application = dispatch->completion, .index = index, .shape = *shape};
-    struct told_of launch = instance_told(instance, index, 1, shape);
-    if (instance->sized && !(about.memory = sized_allocate(instance, &launch)))
+    struct in_flight about = {.instance = instance, .application = dispatch->completion, .launch = *launch};
+    if (instance->loaded.sized && !(about.memory = memory_begin(&instance->loaded, launch, NULL)))
         return NULL;
     struct in_flight *in_flight = in_flight_start(&about);
     if (!in_flight && !atomic_flag_test_and_set(&said))
         say("luthier: launches run as they are: the HSA runtime has no more signals");
     if (!in_flight) {
-        sized_free(instance, about.memory);
+        memory_end(&instance->loaded, about.memory, NULL);
         return NULL;
     }
     dispatch->completion = in_flight->awaited.done;
@@ -82,20 +77,21 @@ static void add_dispatch(struct queue *queue, union packet *packet, struct depen
         shape.block[i] = dispatch->block[i];
         shape.grid[i] = groups(dispatch->items[i], dispatch->block[i]);
     }
+    struct told_of launch = copy_told(&instance->loaded, index, &shape);
     queue->used = true;
     if (settings.per_launch && instance->dependency)
         dependencies_add(before, instance->dependency);
     add_barriers(queue, before);
-    struct in_flight *in_flight = settings.per_launch ? start_in_flight(instance, index, &shape, dispatch) : NULL;
+    struct in_flight *in_flight = settings.per_launch ? start_in_flight(instance, &launch, dispatch) : NULL;
     if (in_flight) {
         dependency_leave(instance->dependency);
         instance->dependency = dependency_keep(in_flight->dependency);
         dependencies_add(&queue->pending, in_flight->dependency);
     }
-    if (!settings.per_launch && instance->begins)
-        instance_begin(instance, index, &shape, NULL); /* launches of it that still run have these, too */
-    if (!settings.per_launch)
-        instance_note(instance, index, &shape);
+    if (!settings.per_launch) {
+        instance_begin(instance, &launch, NULL); /* launches of it that still run have these, too */
+        instance_note(instance, &launch);
+    }
     if (in_flight || !settings.per_launch)
         exchange(dispatch, instance);
     queue_add(queue, packet);

@@ -331,7 +331,7 @@ static char *rows_now(size_t *bytes)
     return NULL;
 }
 
-void *allocations_table(const struct copy *copy, const struct told_of *launch, const void *cell, size_t *bytes)
+void *allocations_table(const struct loaded *copy, const struct told_of *launch, const void *cell, size_t *bytes)
 {
     size_t size;
     char *rows = rows_now(&size);

@@ -1,5 +1,4 @@
 /* What copies have counted and nobody has read yet: sent when their code object goes, the tool, or the program. */
-#include "channels.h"
 #include "images.h"
 
 #include <stdlib.h>
@@ -10,11 +9,9 @@ void image_unloaded(struct image *image)
     image_lock(image);
     for (struct copy *copy = image->copies; copy; copy = copy->next)
         send_results(copy);
-    if (image->told)
-        tool_forget(image->number);
     copies_forget(image);
     free(image->own);
-    image->data = image->own = NULL;
+    image->object.data = image->own = NULL;
     image->module = NULL;
     image_unlock(image);
     image_spare(image);

@@ -47,81 +47,29 @@ static bool copy_pointers(const struct copy *copy, const struct clone *clone)
     return good;
 }
 
-static bool find_initial(const struct copy *copy, const char *variable, void **address)
+static bool load(struct copy *copy)
 {
-    static const char behind[] = ".initial";
-    char *name = malloc(strlen(variable) + sizeof behind);
-    size_t bytes;
-    if (!name)
-        return false;
-    strcpy(stpcpy(name, variable), behind);
-    bool good = REAL(hipModuleGetGlobal)(address, &bytes, copy->module, name) == hipSuccess;
-    free(name);
-    return good;
-}
-
-/* The worker chooses the code object for the device from its properties, in the form that this runtime has. */
-static bool send_image(struct image *image, int device)
-{
-    struct told *told = image->told;
-    while (told && told->device != device)
-        told = told->next;
-    if (told || !(told = calloc(1, sizeof *told)))
-        return told && told->good;
-    *told = (struct told){image->told, device, false};
-    image->told = told;
-    char properties[PROPERTIES_BYTES] = {0};
-    bool newer = real_function("hipGetDevicePropertiesR0600") != NULL;
-    hipError_t error = newer ? REAL(hipGetDevicePropertiesR0600)(properties, device)
-                             : REAL(hipGetDeviceProperties)(properties, device);
-    uint32_t form = newer ? FORM_R0600 : FORM_R0000;
-    told->good = !error && image->data &&
-                 clone_image(image->number, device, form, properties, image->data, image->bytes);
-    return told->good;
-}
-
-static bool load(struct copy *copy, const struct clone *clone)
-{
-    bool good = REAL(hipModuleLoadData)(&copy->module, clone->code) == hipSuccess &&
-                REAL(hipModuleGetFunction)(&copy->clone, copy->module, clone->name) == hipSuccess &&
-                (copy->variables = calloc(clone->variable_count + 1u, sizeof *copy->variables));
-    for (uint32_t i = 0; good && i < clone->variable_count; i++) {
-        const struct declared *declared = &clone->variables[i];
-        struct tool_variable *variable = &copy->variables[copy->variable_count++];
-        variable->role = declared->role;
-        copy->begins |= variable->role == CHANNEL || variable->role == PARAMETER;
-        copy->sized |= variable->role == SIZED || (variable->role == TABLE && settings.per_launch);
-        good = REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module, declared->name) == hipSuccess;
-        if (good && variable->role == STATE && declared->number)
-            good = find_initial(copy, declared->name, &variable->initial);
-        if (good && variable->role == CHANNEL) {
-            void *head = ring_head(declared, copy->device);
-            good = head && tool_copies(variable->address, &head, sizeof head, COPY_TO_DEVICE) == hipSuccess;
-        }
-    }
-    return good;
-}
-
-static enum answer ask(const struct copy *copy, bool whole, struct clone *clone)
-{
-    return clone_ask(copy->image->number, copy->device, copy->name, whole, clone);
+    const struct clone *made = &copy->asked.made;
+    return REAL(hipModuleLoadData)(&copy->module, made->code) == hipSuccess &&
+           REAL(hipModuleGetFunction)(&copy->clone, copy->module, made->name) == hipSuccess && copy_open(&copy->loaded, made);
 }
 
 /* A clone that needs the original object finds it, or comes with all of it. */
-static bool make_copy(struct copy *copy, struct clone *clone)
+static bool make_copy(struct copy *copy)
 {
+    struct clone *made = &copy->asked.made;
     uint64_t base = 0;
-    bool known = false, needs = clone->binding_count != 0;
-    if (needs && !find_original(copy, clone, &base, &known))
+    bool known = false, needs = made->binding_count != 0;
+    if (needs && !find_original(copy, made, &base, &known))
         return false;
     bool whole = needs && !known;
-    copy->original = (struct original){whole ? ORIGINAL_IN_COPY : known ? ORIGINAL_AT_BASE : ORIGINAL_UNUSED, base};
+    copy->loaded.original = (struct original){whole ? ORIGINAL_IN_COPY : known ? ORIGINAL_AT_BASE : ORIGINAL_UNUSED, base};
     if (whole) {
-        clone_free(clone);
-        if (ask(copy, whole, clone) != CLONED)
+        clone_free(made);
+        if (clone_ask(copy->image->object.number, copy->loaded.device, copy->name, whole, made) != CLONED)
             return false; /* the worker has said why */
     }
-    bool good = (!known || clone_bind(clone, base)) && load(copy, clone) && (!whole || copy_pointers(copy, clone));
+    bool good = (!known || clone_bind(made, base)) && load(copy) && (!whole || copy_pointers(copy, made));
     if (!good)
         say("luthier: kernel %s runs as it is: the runtime does not load its instrumented copy", copy->name);
     return good;
@@ -129,26 +77,11 @@ static bool make_copy(struct copy *copy, struct clone *clone)
 
 static void instrument(struct copy *copy)
 {
-    struct clone clone = {0};
-    enum answer answer = REFUSED;
-    copy->selected = copy->explained = true;
-    if (!send_image(copy->image, copy->device))
-        copy->explained = false;
-    else
-        answer = ask(copy, false, &clone);
-    copy->selected = answer != NOT_CHOSEN;
-    copy->explained &= answer != CLONED;
-    copy->given = clone.given;
-    copy->arguments = clone.arguments;
-    copy->argument_count = clone.argument_count;
-    clone.arguments = NULL;
-    if (answer == REFUSED || (answer == CLONED && !make_copy(copy, &clone))) {
+    enum answer answer = kernel_ask(&copy->image->object, copy->loaded.device, copy->name, &copy->asked);
+    if (answer == REFUSED || (answer == CLONED && !make_copy(copy))) {
         copy->clone = NULL;
         tool_refused();
     }
-    copy->code = clone.code;
-    clone.code = NULL;
-    clone_free(&clone);
 }
 
 static struct copy *new_copy(struct image *image, const char *name, int device, bool beside)
@@ -156,7 +89,8 @@ static struct copy *new_copy(struct image *image, const char *name, int device, 
     struct copy *copy = calloc(1, sizeof *copy);
     if (!copy)
         return NULL;
-    *copy = (struct copy){.next = image->copies, .is_beside = beside, .image = image, .name = strdup(name), .device = device};
+    *copy = (struct copy){.next = image->copies, .is_beside = beside, .image = image, .name = strdup(name)};
+    copy->loaded = (struct loaded){.kernel = copy->name, .image = image->object.number, .device = device};
     image->copies = copy;
     hipError_t before = REAL(hipPeekAtLastError)();
     int current = device;
@@ -173,7 +107,7 @@ static struct copy *new_copy(struct image *image, const char *name, int device, 
 struct copy *copy_of(struct image *image, const char *name, int device)
 {
     struct copy *copy = image->copies;
-    while (copy && (copy->is_beside || copy->device != device || strcmp(copy->name, name) != 0))
+    while (copy && (copy->is_beside || copy->loaded.device != device || strcmp(copy->name, name) != 0))
         copy = copy->next;
     return copy ? copy : new_copy(image, name, device, false);
 }
@@ -182,7 +116,7 @@ struct copy *copy_free(struct copy *copy, stream_t stream)
 {
     while (told_elsewhere(copy, stream)) {
         if (!copy->beside)
-            copy->beside = new_copy(copy->image, copy->name, copy->device, true);
+            copy->beside = new_copy(copy->image, copy->name, copy->loaded.device, true);
         copy = copy->beside;
         if (!copy || !copy->clone)
             return NULL;
@@ -194,10 +128,8 @@ static void drop(struct copy *copy)
 {
     if (copy->module)
         REAL(hipModuleUnload)(copy->module);
-    free(copy->code);
-    free(copy->variables);
-    free(copy->arguments);
-    free(copy->unread.ranges.text);
+    copy_close(&copy->loaded);
+    clone_free(&copy->asked.made);
     free(copy->name);
     free(copy);
 }
@@ -209,8 +141,5 @@ void copies_forget(struct image *image)
         image->copies = copy->next;
         drop(copy);
     }
-    for (struct told *told; (told = image->told);) {
-        image->told = told->next;
-        free(told);
-    }
+    code_object_forget(&image->object);
 }

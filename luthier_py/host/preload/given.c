@@ -25,8 +25,8 @@ void given_drop(void)
 /* The program has them one by one, or as a segment already. */
 static void fill(const struct copy *copy, const struct launch_shape *shape)
 {
-    for (uint32_t i = 0; shape->args && i < copy->argument_count && shape->args[i]; i++)
-        memcpy(kept.segment + copy->arguments[i].offset, shape->args[i], copy->arguments[i].bytes);
+    for (uint32_t i = 0; shape->args && i < copy->asked.made.argument_count && shape->args[i]; i++)
+        memcpy(kept.segment + copy->asked.made.arguments[i].offset, shape->args[i], copy->asked.made.arguments[i].bytes);
     const void *buffer = NULL;
     size_t bytes = 0;
     for (void **extra = shape->extra; !shape->args && extra && (*extra == LAUNCH_BUFFER || *extra == LAUNCH_BUFFER_BYTES); extra += 2)
@@ -42,8 +42,9 @@ void given_keep(const struct copy *copy, struct told_of launch, const struct lau
 {
     given_drop();
     kept.bytes = 0;
-    for (uint32_t i = 0; i < copy->argument_count; i++) {
-        size_t end = (size_t)copy->arguments[i].offset + copy->arguments[i].bytes;
+    for (uint32_t i = 0; i < copy->asked.made.argument_count; i++) {
+        struct place place = copy->asked.made.arguments[i];
+        size_t end = (size_t)place.offset + place.bytes;
         kept.bytes = end > kept.bytes ? end : kept.bytes;
     }
     kept.launch = launch;

@@ -88,7 +88,7 @@ static void find_clone(struct graph_launch *launch, struct launch_params *params
         image_unlock(image);
     }
     launch->copy = copy && copy->clone ? copy : NULL;
-    launch->explained = copy && copy->explained && !copy->given; /* arguments are not told from here */
+    launch->explained = copy && copy->asked.explained && !copy->asked.made.given; /* arguments are not told from here */
     launch->shape = (struct launch_shape){.grid = params->grid, .block = params->block};
     if (launch->copy)
         params->function = launch->copy->clone;
@@ -242,7 +242,7 @@ static bool sizes_agree(const struct executable *executable)
 {
     for (size_t i = 0; i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i], *first = first_of(executable, i);
-        if (!first || launch->off || !launch->copy->sized ||
+        if (!first || launch->off || !launch->copy->loaded.sized ||
             (same(launch->shape.grid, first->shape.grid) && same(launch->shape.block, first->shape.block)))
             continue;
         say("luthier: a graph runs as it is: it launches kernel %s with grids of several sizes, and the tool has variables that "
@@ -284,7 +284,7 @@ static bool prepare_shadow(const struct executable *executable, stream_t stream,
         if (!is_first(executable, i))
             continue;
         struct told_of begun = launch_told(launch->copy, number_of(executable, launch->copy, index), &launch->shape);
-        good = prepare_variables(launch->copy, &begun, stream) == hipSuccess;
+        good = launch_prepare(launch->copy, &begun, stream);
         free(begun.ranges.text);
     }
     return good;
@@ -298,13 +298,13 @@ static hipError_t launch_shadow(struct executable *executable, stream_t stream, 
         if (!launch->copy || launch->off)
             continue;
         struct told_of begun = launch_told(launch->copy, number_of(executable, launch->copy, index), &launch->shape);
-        note_launch(launch->copy, &begun);
+        copy_note(&launch->copy->loaded, &begun);
     }
     if (error || !settings.per_launch || tool_waits(stream) != hipSuccess)
         return error;
     for (size_t i = 0; i < executable->count; i++)
         if (is_first(executable, i))
-            send_values(executable->launches[i].copy);
+            copy_send(&executable->launches[i].copy->loaded, executable->launches[i].copy->memory);
     return hipSuccess;
 }
 
@@ -317,7 +317,7 @@ static bool run_shadow(struct executable *executable, stream_t stream, unsigned 
         *error = launch_shadow(executable, stream, index);
     for (size_t i = 0; i < executable->count; i++)
         if (is_first(executable, i))
-            sized_end(executable->launches[i].copy, stream);
+            launch_ends(executable->launches[i].copy, stream);
     return prepared;
 }
 
@@ -331,8 +331,8 @@ static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
     size_t count = 0;
     for (size_t i = 0; executable && i < executable->count; i++)
         count += !executable->launches[i].off;
-    unsigned long index = atomic_fetch_add(&launch_counts()->seen, count);
-    bool take = count && tool_selects(index, count);
+    unsigned long index = 0;
+    bool take = count && tool_selects(count, &index);
     launch_counts()->selected += take ? count : 0;
     for (size_t i = 0; take && i < executable->count; i++)
         launch_counts()->explained += executable->launches[i].explained && !executable->launches[i].off;

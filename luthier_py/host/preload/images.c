@@ -7,7 +7,6 @@
 
 static struct image *images; /* none ever leaves this list, so that it can be walked without a lock */
 static struct image *spare;  /* those whose module was unloaded: for the next ones */
-static uint32_t last_number;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of symbols */
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
@@ -17,7 +16,6 @@ __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(be
 void image_lock(struct image *image) { pthread_mutex_lock(&image->lock); }
 void image_unlock(struct image *image) { pthread_mutex_unlock(&image->lock); }
 bool image_module(const struct image *image) { return image && image->module; }
-uint32_t image_number(const struct image *image) { return image->number; }
 
 static struct image *take_spare(void)
 {
@@ -30,8 +28,6 @@ static struct image *take_spare(void)
         image->next = images;
         images = image;
     }
-    if (image)
-        image->number = ++last_number;
     pthread_mutex_unlock(&lock);
     return image;
 }
@@ -46,9 +42,8 @@ struct image *image_new(const void *data, size_t bytes, bool lasting)
         return NULL;
     }
     image_lock(image);
-    image->data = lasting ? data : memcpy(own, data, bytes);
+    image->object = (struct code_object){code_object_number(), lasting ? data : memcpy(own, data, bytes), bytes, NULL};
     image->own = own;
-    image->bytes = bytes;
     image_unlock(image);
     return image;
 }

@@ -5,15 +5,11 @@
 #include "preloaded.h"
 
 struct symbol { struct symbol *next; char *name; void *address; bool managed; };
-struct told { struct told *next; int device; bool good; }; /* the worker has it for this device, or refuses it */
 
 struct image {
     struct image *next, *next_spare;
-    uint32_t number;
-    const void *data;
-    size_t bytes;
-    void *own; /* the data, if they are a copy */
-    struct told *told;
+    struct code_object object;
+    void *own; /* its data, if they are a copy */
     struct module *module; /* where the program loaded it as one */
     struct symbol *symbols;
     struct copy *copies;

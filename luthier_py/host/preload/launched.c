@@ -11,13 +11,11 @@ static bool taken_shape(const void *key, const struct launch_shape *shape, hipEr
         expect_handle(key);
         return false; /* it is launched when its graph is */
     }
-    if (tool_off()) {
-        launch_counts()->seen++;
-        launch_counts()->detached += tool_detached();
+    unsigned long index;
+    if (!tool_selects(1, &index))
         return false;
-    }
     struct meaning found = meaning_of(key);
-    return tool_launch(found.image, found.name, shape, error);
+    return tool_launch(found.image, found.name, index, shape, error);
 }
 
 static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
@@ -137,14 +135,10 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
 static void pass_grids(unsigned count)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned long index = launch_counts()->seen++;
-        if (!tool_selects(index, 1))
-            continue;
-        launch_counts()->selected++;
-        if (!atomic_flag_test_and_set(&said))
-            say("luthier: kernels run as they are that are launched on several devices at once");
-    }
+    unsigned long index;
+    for (unsigned i = 0; i < count; i++)
+        if (tool_selects(1, &index))
+            tool_passes(&said, "kernels run as they are that are launched on several devices at once");
 }
 
 static bool taken_alone(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,

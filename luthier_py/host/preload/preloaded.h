@@ -3,16 +3,16 @@
  * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
  * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these; allocated.c knows
  * the program's memory and fills what is new; counted.c launches copies, reports.c has their reports, collected.c asks
- * what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches
- * launched.c's; ranges.c keeps the program's ranges, marks.c hears of them; interpose.c puts our functions before the
- * runtime's, redirect.c before a runtime that was loaded without us, as a program that brings its tool asks. What is the
- * same for HIP and HSA is in host/tool.
+ * what they have counted; driver.c carries out what host/tool decides; known.c knows what handles stand for; graphs are
+ * graphed.c's, their changes changed.c's, launches launched.c's; ranges.c keeps the program's ranges, marks.c hears of
+ * them; interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, as a
+ * program that brings its tool asks. What is the same for HIP and HSA is in host/tool.
  */
 #ifndef LUTHIER_PRELOADED_H
 #define LUTHIER_PRELOADED_H
 
+#include "driver.h"
 #include "luthier.h"
-#include "tool.h"
 
 /* runtime.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
 void *real_function(const char *name);
@@ -50,7 +50,6 @@ bool image_module(const struct image *image);                  /* it was loaded 
 void image_variable(struct image *image, const char *name, void *symbol, bool managed);
 void image_lock(struct image *image);
 void image_unlock(struct image *image);
-uint32_t image_number(const struct image *image);
 
 /* copies.c: copies of their kernels. */
 struct launch_shape {
@@ -60,26 +59,16 @@ struct launch_shape {
 static inline bool is_whole(const struct launch_shape *s) { return !(s->lacking.x || s->lacking.y || s->lacking.z); }
 /* A kernel on one device, once it was launched there; `clone` is NULL where the original is to run. */
 struct copy {
+    struct loaded loaded;
     struct copy *next;
     struct copy *beside; /* the same again, with variables of its own, for launches on other streams at the same time */
     bool is_beside;      /* it is that of another */
     struct image *image;
     char *name;
-    int device;
-    bool selected;  /* by its name */
-    bool explained; /* the worker says why there is no clone */
+    struct asked asked; /* with the module's code: ROCm's runtimes, and who debugs them, read it as long as that is loaded */
     struct module *module;
-    void *code;     /* of the module: ROCm's runtimes, and who debugs them, read it as long as that is loaded */
     struct kernel *clone;
-    struct tool_variable *variables;
-    uint32_t variable_count;
-    bool begins;    /* the worker wants to know of each launch: there are channels or parameters */
-    bool given;     /* the worker wants to know the arguments of each launch */
-    struct place *arguments;
-    uint32_t argument_count;
-    bool sized;     /* there are variables that are as large as a launch, or say what it may access */
-    struct original original;
-    struct told_of unread; /* launches that have added to its variables since these were read; if there are none, it has no ranges */
+    struct launch_memory *memory; /* of the launch that is under way: there is one at a time, since each is waited for */
     uint64_t told;   /* so many slots until its last report was, and the stream on which */
     stream_t told_on;
     unsigned long told_before; /* so many streams were destroyed until then */
@@ -92,26 +81,25 @@ void copies_forget(struct image *image); /* which is locked: everything that the
 /* counted.c */
 __typeof__(&hipExtModuleLaunchKernel) real_with_items(void);
 int device_of(stream_t stream);
-/* Launch the clone of an image's kernel; false when the original is to run instead. */
-bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error);
+/* Launch the clone of an image's kernel, selected under this number; false when the original is to run instead. */
+bool tool_launch(struct image *image, const char *kernel, unsigned long index, const struct launch_shape *shape, hipError_t *error);
 /* One that begins now on this thread, and so is in its ranges, whose names are to be freed. */
 struct told_of launch_told(const struct copy *copy, unsigned long index, const struct launch_shape *shape);
-/* Before a launch: variables are cleared, if each launch is asked for, and parameters set; what the
- * launch sizes has memory, until `sized_end`. On an error nothing has. */
-hipError_t prepare_variables(struct copy *copy, const struct told_of *launch, stream_t stream);
-void note_launch(struct copy *copy, struct told_of *launch); /* takes its ranges */
-void send_values(struct copy *copy);  /* of launches that are done; its image is locked */
+/* Before a launch: variables are cleared, if each launch is asked for, and set; it has its memory, until `launch_ends`.
+ * False: it runs as it is, and has none. */
+bool launch_prepare(struct copy *copy, const struct told_of *launch, stream_t stream);
+void launch_ends(struct copy *copy, stream_t stream);
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
 
-/* sized.c: memory of variables that are as large as a launch; false: it is to run as it is. */
-bool sized_begin(struct copy *copy, const struct told_of *launch, stream_t stream);
-void sized_end(struct copy *copy, stream_t stream);
+/* sized.c: memory of launches. */
+bool sized_allocate(struct launch_memory *memory, int device, void *stream);
+void sized_release(struct launch_memory *memory, int device, void *stream);
 void sized_drop(void); /* the tool goes, and no launch of it is left */
 
 /* allocated.c: memory that kernels may access. */
 void allocations_missed(void); /* there may be some that we have not seen */
 void allocations_managed(void **pointer, size_t bytes);
-void *allocations_table(const struct copy *copy, const struct told_of *launch, const void *cell, size_t *bytes); /* NULL: not known */
+void *allocations_table(const struct loaded *copy, const struct told_of *launch, const void *cell, size_t *bytes); /* NULL: not known */
 
 /* reports.c: reports of single launches for which nobody waits. */
 /* Whether a launch on this stream would find its variables in use by one on another, which does not get done. */
@@ -131,9 +119,6 @@ API void luthier_tool_memory(int (*file)(const void *address, uint64_t *offset),
 void given_keep(const struct copy *copy, struct told_of launch, const struct launch_shape *shape); /* takes its ranges */
 hipError_t given_tell(hipError_t error); /* the launch whose arguments this thread has kept has begun, or it has not */
 void given_drop(void);
-
-/* rings.c */
-void *ring_head(const struct declared *about, int device); /* NULL: there is no memory for it */
 
 /* collected.c */
 void image_unloaded(struct image *image);

@@ -132,24 +132,3 @@ struct names ranges_now(void)
     pthread_mutex_unlock(&lock);
     return (struct names){text, text ? (uint32_t)bytes : 0};
 }
-
-static bool has(const struct names *names, const char *name)
-{
-    for (uint32_t at = 0; at < names->bytes; at += (uint32_t)strlen(names->text + at) + 1)
-        if (strcmp(names->text + at, name) == 0)
-            return true;
-    return false;
-}
-
-void names_keep_common(struct names *names, const struct names *others)
-{
-    uint32_t kept = 0;
-    for (uint32_t at = 0, bytes; at < names->bytes; at += bytes) {
-        bytes = (uint32_t)strlen(names->text + at) + 1;
-        if (!has(others, names->text + at))
-            continue;
-        memmove(names->text + kept, names->text + at, bytes);
-        kept += bytes;
-    }
-    names->bytes = kept;
-}

@@ -13,6 +13,5 @@ void range_start(const char *name, uint64_t id);
 void range_stop(uint64_t id);                    /* if there is one */
 bool ranges_any(bool (*chosen)(struct range *)); /* of those that a launch of this thread is in */
 struct names ranges_now(void);                   /* of these, first those of the process; the text is to be freed */
-void names_keep_common(struct names *names, const struct names *others); /* and no more */
 
 #endif

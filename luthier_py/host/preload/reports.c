@@ -157,14 +157,13 @@ static size_t report_bytes(const struct copy *copy, const struct told_of *launch
     told_parts(launch, parts, sizes);
     for (int i = 0; i < TOLD_PARTS; i++)
         bytes += parts[i].bytes;
-    for (uint32_t i = 0; i < copy->variable_count; i++)
-        bytes += copy->variables[i].bytes;
-    return bytes;
+    return bytes + copy->loaded.bytes;
 }
 
 bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream)
 {
-    bool fits = !copy->begins && !copy->sized && !copy->given && report_bytes(copy, launch) <= sizeof ring->slots->content;
+    bool waits = copy->loaded.begins || copy->loaded.sized || copy->asked.made.given;
+    bool fits = !waits && report_bytes(copy, launch) <= sizeof ring->slots->content;
     pthread_mutex_lock(&lock);
     if (!fits || stream == (stream_t)STREAM_PER_THREAD || !is_open()) {
         pthread_mutex_unlock(&lock);
@@ -192,8 +191,9 @@ bool told(struct copy *copy, const struct told_of *launch, stream_t stream)
     for (int i = 0; i < TOLD_PARTS; at += parts[i++].bytes)
         memcpy(at, parts[i].data, parts[i].bytes);
     hipError_t before = REAL(hipPeekAtLastError)(), error = hipSuccess;
-    for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
-        error = REAL(hipMemcpyAsync)(at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST, stream);
+    const struct tool_variable *variable = copy->loaded.variables, *end = variable + copy->loaded.variable_count;
+    for (; !error && variable < end; at += variable++->bytes)
+        error = REAL(hipMemcpyAsync)(at, variable->address, variable->bytes, COPY_TO_HOST, stream);
     if (!error)
         error = REAL(hipMemsetD32Async)((void *)&slot->number, (int)number, 1, stream);
     if (!error) {

@@ -4,7 +4,7 @@
  * are. When the worker is gone they go nowhere, so that waves never wait for nobody. There is a ring for each channel and
  * device; it stays until the tool goes.
  */
-#include "channels.h"
+#include "driver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,6 @@ struct ring {
     struct ring *next;
     struct declared about;
     int device;
-    const struct channel_memory *memory;
     void *head;
     char *shared;
     uint64_t taken, dropped;
@@ -97,9 +96,9 @@ static void *run(void *unused)
 static void ring_free(struct ring *ring)
 {
     if (ring->head)
-        ring->memory->free_device(ring->head);
+        driver()->free_device(ring->head);
     if (ring->shared)
-        ring->memory->free_shared(ring->shared);
+        driver()->free_shared(ring->shared);
     free(ring);
 }
 
@@ -107,18 +106,18 @@ static bool write_head(const struct ring *ring)
 {
     uint64_t words[HEAD_WORDS] = {[RESERVED] = ring->taken, [RING] = (uintptr_t)ring->shared, [SEEN] = ring->taken,
                                   [CAPACITY] = ring->about.capacity, [DROPS] = ring->about.drops, [DROPPED] = ring->dropped};
-    return ring->memory->write(ring->head, words, sizeof words);
+    return driver()->write(ring->head, words, sizeof words);
 }
 
-static struct ring *ring_new(const struct declared *about, int device, const struct channel_memory *memory)
+static struct ring *ring_new(const struct declared *about, int device)
 {
     struct ring *ring = calloc(1, sizeof *ring);
     size_t bytes = SLOTS_AT + ((size_t)about->capacity + 1) * about->slot_bytes;
     if (!ring)
         return NULL;
-    *ring = (struct ring){.about = *about, .device = device, .memory = memory};
-    ring->head = memory->device(device, HEAD_WORDS * sizeof(uint64_t));
-    ring->shared = memory->shared(device, bytes);
+    *ring = (struct ring){.about = *about, .device = device};
+    ring->head = driver()->device(device, HEAD_WORDS * sizeof(uint64_t));
+    ring->shared = driver()->shared(device, bytes);
     if (ring->shared)
         memset(ring->shared, 0, bytes);
     if (ring->head && ring->shared && write_head(ring))
@@ -127,13 +126,13 @@ static struct ring *ring_new(const struct declared *about, int device, const str
     return NULL;
 }
 
-void *channel_head(const struct declared *about, int device, const struct channel_memory *memory)
+void *channel_head(const struct declared *about, int device)
 {
     pthread_mutex_lock(&lock);
     struct ring *ring = rings;
     while (ring && (ring->about.number != about->number || ring->device != device))
         ring = ring->next;
-    if (!ring && (ring = ring_new(about, device, memory))) {
+    if (!ring && (ring = ring_new(about, device))) {
         ring->next = rings;
         rings = ring;
         running = running || thread_start(run, NULL);
@@ -146,7 +145,7 @@ void *channel_head(const struct declared *about, int device, const struct channe
 static void finish(struct ring *ring)
 {
     uint64_t words[HEAD_WORDS] = {0};
-    if (!ring->memory->read(words, ring->head, sizeof words))
+    if (!driver()->read(words, ring->head, sizeof words))
         return;
     if (words[RING] != (uintptr_t)ring->shared || words[CAPACITY] != ring->about.capacity || words[DROPS] != ring->about.drops) {
         say("luthier: a kernel wrote over the memory of a tool's channel, so records are lost: `-t memcheck` tells which one "

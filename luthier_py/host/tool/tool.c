@@ -326,7 +326,8 @@ bool tool_named(void)
     return named && state != BROKEN;
 }
 
-bool tool_detached(void)
+/* Off, and may come back. */
+static bool is_detached(void)
 {
     if (!tool_named())
         return false;
@@ -334,17 +335,25 @@ bool tool_detached(void)
     return told == DETACHED || (told != ATTACHED && active == (told == TOGGLED));
 }
 
-bool tool_off(void) { return !tool_named() || tool_detached(); }
+static bool is_off(void) { return !tool_named() || is_detached(); }
 
-bool tool_selects(unsigned long index, unsigned long launches)
+bool tool_selects(unsigned long launches, unsigned long *index)
 {
-    if (tool_off() || !tool_on() || tool_off()) { /* now its settings are known */
-        launch_counts()->detached += tool_detached() ? launches : 0;
+    *index = atomic_fetch_add(&launch_counts()->seen, launches);
+    if (is_off() || !tool_on() || is_off()) { /* now its settings are known */
+        launch_counts()->detached += is_detached() ? launches : 0;
         return false;
     }
-    uint64_t from = index > settings.first ? index : settings.first;
-    uint64_t to = index + launches < settings.end ? index + launches : settings.end;
+    uint64_t from = *index > settings.first ? *index : settings.first;
+    uint64_t to = *index + launches < settings.end ? *index + launches : settings.end;
     return from < to && (!settings.by_range || (within && within()));
+}
+
+void tool_passes(atomic_flag *said, const char *why)
+{
+    launch_counts()->selected++;
+    if (!atomic_flag_test_and_set(said))
+        say("luthier: %s", why);
 }
 
 bool tool_chooses(const char *range)

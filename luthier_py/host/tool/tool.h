@@ -1,7 +1,7 @@
 /* The program's side of a tool, at whatever level it stands: the worker, what is selected, and the worker's answers.
  *
- * tool.c speaks to the worker and knows what is selected; clone.c reads what the worker makes of a kernel. The level (HIP:
- * host/preload, HSA: host/hsa) knows the program's code objects, loads copies, launches them and reads their variables.
+ * tool.c speaks to the worker and knows what is selected; clone.c reads what the worker makes of a kernel. What a level
+ * does with these is in driver.h.
  */
 #ifndef LUTHIER_TOOL_H
 #define LUTHIER_TOOL_H
@@ -21,10 +21,11 @@ bool tool_named(void);              /* there is a tool */
 bool tool_runs(void);               /* its worker was started, and has not ended */
 void tool_prepare(void);            /* start the worker, while the program starts */
 void tool_active(bool active);      /* by hipProfilerStart and hipProfilerStop */
-bool tool_off(void);                /* as far as flags say */
 bool tool_on(void);                 /* its worker is there, and its settings are known */
-bool tool_detached(void);           /* off, and may come back */
-bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
+/* So many launches are about to happen, the first of them `index`: whether any is selected; if not, all run as they are. */
+bool tool_selects(unsigned long launches, unsigned long *index);
+/* One that is selected runs as it is; `said` is the flag of the one line that says why. */
+void tool_passes(atomic_flag *said, const char *why);
 bool tool_chooses(const char *range); /* its launches, by its name */
 extern atomic_uint tool_number;       /* of the program's tools; from 1 */
 bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
@@ -58,11 +59,7 @@ struct tool_variable {
     void *address;
     size_t bytes;
     enum role role;
-    void *initial;       /* what it is set to before launches, in the copy; NULL: zeros */
-    void *table;         /* of a launch: what is in its memory, until that has it */
-    void *memory;        /* of a launch that it is as large as; `ordered`: it comes and goes in the order of a stream */
-    size_t memory_bytes;
-    bool ordered;
+    void *initial;       /* what it is set to between launches; NULL: zeros */
 };
 struct place { uint32_t offset, bytes; }; /* of an argument in the kernarg segment */
 struct clone {
@@ -86,7 +83,8 @@ enum answer clone_ask(uint32_t image, int device, const char *kernel, bool whole
 bool clone_bind(struct clone *clone, uint64_t base); /* the original object is there; false: a damaged answer */
 void clone_free(struct clone *clone);
 
-struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; /* `index`: of the last of `launches` */
+struct shape { uint32_t grid[3], block[3]; }; /* of a launch, in work-groups and in work-items */
+struct counted { uint32_t image, device, index, launches; struct shape shape; }; /* `index`: of the last of `launches` */
 /* Names of ranges, each ended by a zero, from the outermost on. */
 struct names { char *text; uint32_t bytes; };
 struct told_of { struct counted counted; const char *kernel; struct names ranges; }; /* that all of `launches` were in */
