@@ -14,8 +14,8 @@ from luthier_py.emulator.options.checks import ALL, NAMES
 from luthier_py.emulator.options.clock_kind import ClockKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_original
 from luthier_py.samples import Sample, large, sample
 
 SMALL = ("histogram", "bitonic_sort")

@@ -25,8 +25,8 @@ from programs import BUILT, HERE, TARGET, builder
 from luthier_py.base.errors import Unsupported
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.program.analysis import (
     GivenLaunch,
     LaunchInvariants,

@@ -23,8 +23,8 @@ from programs import BANKS, BUILT, HERE, NOT_TIMED, SOURCES, TARGET, builder, se
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.features.study.spec import BARE
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, run_instrumented
+from luthier_py.features.run.launch import Launch, run_instrumented
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import push
 from luthier_py.program.ir import Block, Ending, Function, Program

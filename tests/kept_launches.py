@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+from luthier_py.features.run.launch import Launch
 from luthier_py.features.run.launched import launch_file
 from luthier_py.features.run.recording_device import RecordingDevice
-from luthier_py.features.run.run import Launch
 from luthier_py.features.settings.run_settings import run_settings
 
 

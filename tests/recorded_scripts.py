@@ -19,8 +19,8 @@ from luthier_py.base.errors import HookError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.waves.profile import LaunchProfile
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.program.ir import Function, Instr, Program, lift
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import Mutator, address, site_id, wave_in_group, workgroup_id

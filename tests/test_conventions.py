@@ -213,8 +213,8 @@ def test_everything_is_caught_only_at_the_edge() -> None:
     edge of a running program, and where a thread keeps what a tool raised for its caller."""
     broad = re.compile(r"except( Exception| BaseException)?( as \w+)?:")
     assert {name_of(path) for path in sources("luthier_py") if broad.search(path.read_text())} <= {
-        "luthier_py/features/commands/ending.py", "luthier_py/report/live.py", "luthier_py/features/run/receiving.py",
-        "luthier_py/rewrite/tool/discover.py", "luthier_py/host/worker/error_boundary.py",
+        "luthier_py/features/commands/exit_codes.py", "luthier_py/features/run/receiving.py",
+        "luthier_py/host/worker/error_boundary.py", "luthier_py/report/live.py", "luthier_py/rewrite/tool/discover.py",
     }
 
 

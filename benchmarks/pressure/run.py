@@ -41,7 +41,7 @@ from ways import completed, parsed  # noqa: E402
 from luthier_py.base.errors import LuthierError  # noqa: E402
 from luthier_py.binary.loader import load  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchProfile  # noqa: E402
-from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original  # noqa: E402
+from luthier_py.features.run.launch import Launch, Ran, run_instrumented, run_original  # noqa: E402
 from luthier_py.features.run.specs import parse_argument  # noqa: E402
 from luthier_py.rewrite.clang.search import CLANG  # noqa: E402
 from luthier_py.rewrite.pipeline import Instrumented, instrument  # noqa: E402

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from luthier_py.emulator import LaunchProfile
-from luthier_py.features.run.run import Ran
+from luthier_py.features.run.launch import Ran
 from luthier_py.isa import Inst, OpFlag, Space, Target, memory_access
 from luthier_py.isa.properties.side_effects import tends_caches
 

@@ -20,8 +20,8 @@ from ways import parsed
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchOptions, LaunchProfile
-from luthier_py.features.demo.demo import is_right, launch_of, profile_of
-from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.features.demo.samples import is_right, launch_of, profile_of
+from luthier_py.features.run.launch import Launch, Ran, run_instrumented, run_original
 from luthier_py.isa import RegFile
 from luthier_py.isa.model.registers import VCC
 from luthier_py.rewrite.pipeline import instrument

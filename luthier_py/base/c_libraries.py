@@ -180,7 +180,8 @@ def run_compiler(arguments: list[str]) -> None:
     done = subprocess.run([compiler, *arguments], capture_output=True, text=True)
     if done.returncode:
         message = next(
-            (line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip() or "no message"
+            (line for word in ("undefined", "error") for line in done.stderr.splitlines() if word in line),
+            done.stderr.strip() or "no message"
         )
         raise LuthierError(f"{compiler} failed on the sources of the C libraries: {message}")
 

@@ -146,7 +146,7 @@ class FaultKind(Enum):
     ILLEGAL_INSTRUCTION = "illegal instruction"
     TRAP = "s_trap"
     NO_REGISTERS = "vector registers that were given back"
-    MODE = "MODE that nobody foresaw"            # a limit of the emulator, not the program's mistake
+    MODE = "a value of MODE for which no code was translated"  # a limit of the emulator, not the program's mistake
     SURFACE = "surface that is not emulated"     # the same: what its resource asks for, no manual says
 
 

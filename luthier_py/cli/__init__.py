@@ -7,7 +7,7 @@ Exit codes: 0 all that was asked for was done; 1 an error, or something was not 
 from __future__ import annotations
 
 from luthier_py.cli.app import app
-from luthier_py.features.commands.ending import run_to_an_end
+from luthier_py.features.commands.exit_codes import run_to_an_end
 
 __all__ = ["app", "main"]
 

@@ -13,9 +13,9 @@ import click
 from click.exceptions import Exit
 
 from luthier_py.base.storage import settle_cache
-from luthier_py.features.commands.declared import DECLARED
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.parameters import ByName, parameters
+from luthier_py.features.commands.registry import DECLARED
 from luthier_py.host.worker.error_boundary import TRACEBACK
 
 FEATURES = {

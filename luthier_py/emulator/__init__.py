@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from luthier_py.base.exports import make_lazy_loader
 
 if TYPE_CHECKING:
-    from luthier_py.emulator.devices.device import EmulatorDevice
-    from luthier_py.emulator.devices.resident import CodeNames, PacketDevice
+    from luthier_py.emulator.devices.emulator_device import EmulatorDevice
+    from luthier_py.emulator.devices.packet_device import CodeNames, PacketDevice
     from luthier_py.emulator.options.launch_options import LaunchOptions
     from luthier_py.emulator.waves.cycle_account import LaunchCycles
     from luthier_py.emulator.waves.profile import LaunchProfile
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["CodeNames", "EmulatorDevice", "LaunchCycles", "LaunchOptions", "LaunchProfile", "PacketDevice"]
 __getattr__ = make_lazy_loader(__name__, {
     "waves.cycle_account": "LaunchCycles",
-    "devices.device": "EmulatorDevice",
+    "devices.emulator_device": "EmulatorDevice",
     "options.launch_options": "LaunchOptions",
     "waves.profile": "LaunchProfile",
-    "devices.resident": "CodeNames PacketDevice",
+    "devices.packet_device": "CodeNames PacketDevice",
 })  # fmt: skip

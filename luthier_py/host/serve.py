@@ -91,7 +91,7 @@ def wire_of(service: str, connection: socket.socket) -> Wire:
 def open_service(name: str, wire: Wire) -> Service:
     """``wire``: to the process that it is for."""
     if name == "device":
-        from luthier_py.host.worker.device.device import DeviceService
+        from luthier_py.host.worker.device.emulated_device import DeviceService
 
         return DeviceService(wire.program)
     if name == "tool":
@@ -118,7 +118,7 @@ def open_service(name: str, wire: Wire) -> Service:
 
 
 def serve(wire: Wire, service: Service) -> None:
-    """Answer until the service is over or the program is gone. Commands (from FIRST_TICKET on) get no reply, also when
+    """Answer until the service is over or the program is gone. Commands (from FIRST_COMMAND on) get no reply, also when
     they fail; all other requests get one."""
     try:
         while not service.over and (request := wire.receive()) is not None:

@@ -1,6 +1,6 @@
 """One target's instructions: decode, encode, print, assemble.
 
-In: a Target and a wave size. Out: InstructionSet, the door to everything in this room.
+In: a Target and a wave size. Out: InstructionSet, the door to everything in this house.
 Invariant: one InstructionSet per (target, wave size), tables loaded on first use.
 """
 

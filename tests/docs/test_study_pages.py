@@ -13,8 +13,8 @@ import pytest
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.features.study.cells import cells_of
 from luthier_py.features.study.spec import read_study
 from luthier_py.rewrite.pipeline import instrument

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample

@@ -24,8 +24,8 @@ from synthetic import Row, assemble  # noqa: E402
 
 from luthier_py.binary.loader import load  # noqa: E402
 from luthier_py.emulator import EmulatorDevice, LaunchOptions  # noqa: E402
-from luthier_py.features.demo.demo import launch_of  # noqa: E402
-from luthier_py.features.run.run import run_launch  # noqa: E402
+from luthier_py.features.demo.samples import launch_of  # noqa: E402
+from luthier_py.features.run.launch import run_launch  # noqa: E402
 from luthier_py.isa import InstructionSet, Target, agpr, instruction_set, target, targets, vgpr  # noqa: E402
 from luthier_py.rewrite.pipeline import Instrumented, instrument  # noqa: E402
 from luthier_py.rewrite.tool import Tool, load_tool  # noqa: E402

@@ -17,7 +17,7 @@ from injectors.subjects import Subject
 from luthier_py.base.errors import CheckFailed, LuthierError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.rewrite.jit import compile as hooks
 from luthier_py.rewrite.pipeline import Instrumented, Planned, carry_out, plan
 

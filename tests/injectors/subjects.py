@@ -16,7 +16,7 @@ from pathlib import Path
 from compiled_samples import OPTIONS
 
 from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, f32, hook, ptr, u32, u64
-from luthier_py.features.run.run import Launch
+from luthier_py.features.run.launch import Launch
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import as_bits, atomic_add, read_first_lane
 from luthier_py.isa import SCC, Counter, sgpr

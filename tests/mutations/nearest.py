@@ -17,7 +17,7 @@ NEAREST = {
     "program/analysis/facts.py": (
         "unit/inject/test_edges.py", "unit/proof/test_proof_edges.py", "unit/inject/test_instead.py"),
     "rewrite/inject/allocate.py": ("unit/inject/test_allocate.py",),
-    "rewrite/inject/clauses.py": ("golden/test_golden_passes.py", "unit/inject/test_seams.py"),
+    "rewrite/inject/clauses.py": ("golden/test_golden_passes.py", "unit/inject/test_wait_states.py"),
     "rewrite/inject/relax.py": ("unit/inject/test_relax.py",),
     "rewrite/inject/resources.py": ("unit/inject/test_resources.py", "unit/inject/test_inject_edges.py"),
     "rewrite/inject/call.py": tuple(
@@ -33,9 +33,9 @@ NEAREST = {
     "rewrite/inject/policies.py": (
         "unit/inject/test_resources.py",
         "unit/inject/test_homes_in_slots.py", "unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
-    "rewrite/inject/initial_state.py": ("unit/inject/test_birth.py", "unit/inject/test_private_buffers.py"),
+    "rewrite/inject/initial_state.py": ("unit/inject/test_initial_state.py", "unit/inject/test_private_buffers.py"),
     "rewrite/inject/clone.py": ("unit/inject/test_clone.py", "unit/inject/test_instead.py"),
-    "rewrite/inject/wait_states.py": ("unit/inject/test_seams.py", "unit/proof/test_proof_instead.py"),
+    "rewrite/inject/wait_states.py": ("unit/inject/test_wait_states.py", "unit/proof/test_proof_instead.py"),
     "binary/link/fixups.py": ("unit/link/test_bindings.py", "unit/link/test_link.py"),
     "binary/link/layout.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
     "binary/link/tables.py": ("unit/link/test_tables.py",),
@@ -61,7 +61,7 @@ NEAREST = {
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/vectors.py": ("unit/proof/test_runs.py", "unit/proof/test_spilled.py"),
     "proof/masks.py": ("unit/proof/test_half_masks.py", "unit/proof/test_runs.py"),
-    "proof/initial_state.py": ("unit/inject/test_birth.py",),
+    "proof/initial_state.py": ("unit/inject/test_initial_state.py",),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
     "proof/descriptors.py": (
         "unit/proof/test_private_descriptors.py", "unit/proof/test_additions.py", "unit/proof/test_objects.py"),

@@ -44,3 +44,4 @@ def test_there_are_enough_of_every_room() -> None:
     assert len(MUTATIONS) >= 60
     assert set(Counter(each.room for each in MUTATIONS)) == set(ROOMS)
     assert {each.file for each in MUTATIONS} <= NEAREST.keys()
+    assert [path for paths in NEAREST.values() for path in paths if not (ROOT / "tests" / path).exists()] == []

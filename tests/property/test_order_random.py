@@ -16,8 +16,8 @@ from random_kernels import INPUT_BYTES, PROBES, SLOT_BYTES, kernel
 
 from luthier_py import Mutator, Tool, Variable, WaveVariable, hook, ptr, u32, u64
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import OpFlag, target
 from luthier_py.rewrite.pipeline import instrument

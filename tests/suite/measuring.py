@@ -24,8 +24,8 @@ from suite.reach import CONTEXT, folder_of
 
 PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
 """Events of Python's that say that a process is started (sys.addaudithook)."""
-RUNS = (("luthier_py.emulator.devices.device", "EmulatorDevice", "run"),
-        ("luthier_py.emulator.devices.resident", "PacketDevice", "dispatch"))  # fmt: skip
+RUNS = (("luthier_py.emulator.devices.emulator_device", "EmulatorDevice", "run"),
+        ("luthier_py.emulator.devices.packet_device", "PacketDevice", "dispatch"))  # fmt: skip
 """Methods that run a kernel."""
 PROPERTY = "suite"
 

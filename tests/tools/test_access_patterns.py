@@ -15,8 +15,8 @@ from compiled_samples import OPTIONS, CompiledSamples
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import Several

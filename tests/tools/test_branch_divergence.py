@@ -14,8 +14,8 @@ from compiled_samples import OPTIONS, CompiledSamples
 
 from luthier_py import EXEC, Channel, Mutator, Several, Tool, channel, hook, load, sgpr, u32, u64, wave_in_launch
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import push
 from luthier_py.rewrite.pipeline import instrument

@@ -17,8 +17,8 @@ from luthier_py.binary.loader import load
 from luthier_py.emulator.devices.record_file import read_record, write_record
 from luthier_py.features.causal.campaign import CausalCampaign, parse_speedups, run_causal
 from luthier_py.features.causal.report import causal_summary, causal_text, slope
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.features.settings.run_settings import run_settings
 from luthier_py.isa.timing.costs import cost_of

@@ -12,8 +12,8 @@ import pytest
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.rewrite.clang.search import CLANG
 from luthier_py.rewrite.pipeline import instrument

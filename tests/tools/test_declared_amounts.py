@@ -11,8 +11,8 @@ import pytest
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.features.compare.sides import compare_files
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.features.tools.report import toolbox_facts
 from luthier_py.report.plain import is_number, leaves
 from luthier_py.report.tallies import NumberName, tally

@@ -10,7 +10,7 @@ from block_traces import OPTIONS
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.features.run.launch import Launch, Ran, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.program.ir import lift
 from luthier_py.rewrite.pipeline import instrument

@@ -15,8 +15,8 @@ from recorded_scripts import Observed, observe, pc, segments, total
 from luthier_py.base.errors import Misread
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Done, run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Done, run_instrumented
 from luthier_py.report.columns import align_columns
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool

@@ -13,8 +13,8 @@ from emulated import ISA, Bench, code_object
 from luthier_py.base.storage import CACHE
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.isa.encoding.instruction import Space

@@ -17,7 +17,7 @@ from kept_launches import kept
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator.devices.record_file import read_record
-from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch
 from luthier_py.features.campaign.store import RowStore
 from luthier_py.features.code.disassembly import disassemble
 from luthier_py.features.faults.bench import FaultBench, fault_bench
@@ -25,7 +25,7 @@ from luthier_py.features.faults.campaign import read_recorded_subjects, run_camp
 from luthier_py.features.faults.drawing import MODELS, OF_OPCODE, ONCE, STUCK, FaultCampaign, InjectedFault, draw_fault
 from luthier_py.features.faults.judging import FaultEffect, Injection, judge_fault
 from luthier_py.features.faults.report import wilson
-from luthier_py.features.run.run import Launch
+from luthier_py.features.run.launch import Launch
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.features.settings.run_settings import run_settings
 from luthier_py.samples import sample

@@ -10,9 +10,9 @@ import pytest
 from compiled_samples import CompiledSamples
 
 from luthier_py.base.errors import DeviceError, Invalid
-from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Done, Launch
 from luthier_py.features.run.launched import launch_file
-from luthier_py.features.run.run import Done, Launch
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.features.settings.run_settings import run_settings
 from luthier_py.rewrite.tool import load_tool

@@ -13,7 +13,7 @@ from assembled import assembled
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.features.run.run import Launch, Ran, run_instrumented
+from luthier_py.features.run.launch import Launch, Ran, run_instrumented
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import target
 from luthier_py.rewrite.pipeline import instrument

@@ -15,7 +15,7 @@ from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.base.errors import CheckFailed
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import atomic_add, is_first_lane
 from luthier_py.isa import RegSet, sgpr

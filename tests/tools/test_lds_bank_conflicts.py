@@ -18,9 +18,9 @@ from compiled_samples import OPTIONS
 from luthier_py import EXEC, Lane, LaunchResult, Mutator, Tool, Variable, hook, ptr, sgpr, u32, u64
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Done, run_instrumented, run_original
 from luthier_py.features.run.launched import save_report
-from luthier_py.features.run.run import Done, run_instrumented, run_original
 from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.intrinsics import atomic_add, is_first_lane, lane_id, read_first_lane
 from luthier_py.isa.timing.lds_banks import CDNA4, BankModel, Way

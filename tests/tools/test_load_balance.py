@@ -13,8 +13,8 @@ from luthier_py import LaunchResult
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchOptions
 from luthier_py.emulator.options.clock_kind import ClockKind
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, Ran, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import target
 from luthier_py.isa.model.compute_units import compute_unit_bits

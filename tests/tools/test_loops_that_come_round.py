@@ -8,7 +8,7 @@ from synthetic import Row
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import sgpr
 from luthier_py.rewrite.pipeline import instrument

@@ -14,8 +14,8 @@ from luthier_py.base.errors import Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.interface import Buffer
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import Space
 from luthier_py.rewrite.pipeline import instrument

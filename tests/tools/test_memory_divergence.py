@@ -15,8 +15,8 @@ from luthier_py import OpFlag
 from luthier_py.base.errors import Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, atomic_add, is_first_lane, lane_id, read_first_lane
 from luthier_py.isa import Space
 from luthier_py.rewrite.pipeline import instrument

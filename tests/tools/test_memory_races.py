@@ -14,7 +14,7 @@ from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool

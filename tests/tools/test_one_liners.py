@@ -32,8 +32,8 @@ from recorded_scripts import (
 
 from luthier_py.base.names import demangle
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.program.analysis import source_lines
 from luthier_py.program.ir import Instr
 from luthier_py.rewrite.pipeline import instrument

@@ -15,8 +15,8 @@ from block_traces import OPTIONS
 from luthier_py.binary.loader import load
 from luthier_py.binary.loader.origins import read_origins
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.features.run.launch import Launch, run_instrumented, run_loaded, run_original
 from luthier_py.features.run.receiving import ChannelEnd, Receiving
-from luthier_py.features.run.run import Launch, run_instrumented, run_loaded, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool

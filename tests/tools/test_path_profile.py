@@ -15,8 +15,8 @@ from block_traces import CLOSING, TARGETS, Step, compiled, launched, walks
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.program.analysis import loops_of
 from luthier_py.program.ir import Block, Program
 from luthier_py.rewrite.pipeline import instrument

@@ -21,8 +21,8 @@ from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import ALL, Checks, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.isa import AccessKind, OpFlag
 from luthier_py.rewrite.pipeline import instrument

@@ -20,8 +20,8 @@ from luthier_py.base.errors import Invalid, Misread
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.waves.profile import LaunchProfile
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.program.ir import Instr, lift
 from luthier_py.rewrite.pipeline import instrument

@@ -12,8 +12,8 @@ import pytest
 from luthier_py import LaunchResult
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.program.analysis import source_lines
 from luthier_py.program.ir import lift
 from luthier_py.report.tallies import LINES, tally

@@ -16,8 +16,8 @@ from patience import PATIENCE
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, Ran, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import OpFlag, sgpr
 from luthier_py.program.ir import lift

@@ -13,8 +13,8 @@ from typing import Any
 from luthier_py import ptr, u64
 from luthier_py.intrinsics import atomic_add, is_first_lane, push
 from luthier_py.rewrite.tool import F64, I64, U64, Hook, Parameter, Pointer, Signature
+from luthier_py.rewrite.tool.hooks.generated import build_function
 from luthier_py.rewrite.tool.hooks.hook import make_hook
-from luthier_py.rewrite.tool.hooks.written import build_function
 from luthier_py.rewrite.tool.records.channel import RecordType, channel_type
 
 from . import device

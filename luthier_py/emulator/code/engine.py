@@ -22,7 +22,7 @@ _NAMED = Shelf("named", 1 << 24)
 _SUPPORT = re.compile(r"@(luthier_\w+)")
 _SYMBOL = re.compile(rb"\0(luthier_\w+)(?=\0)")
 WATCHING = "luthier_watch_"
-_ready: dict[tuple[str, object], llvm.HostCode] = {}
+_ready: dict[str, llvm.HostCode] = {}
 
 
 def link_function(name: str, code: bytes, wave_size: int, first: Mapping[str, int]) -> llvm.HostCode:
@@ -48,16 +48,6 @@ def begin_address() -> int:
     return _support("luthier_begin_w64", 64)
 
 
-def native_function(name: str, text: Callable[[], str], imports: Mapping[str, int], variant: object = None) -> int:
-    """Address of a hand-written function; ``imports``: of what it calls. Compiled if this is the first time; ``text``
-    depends on name, variant and the translator's sources alone."""
-    with llvm.LOCK:
-        if (name, variant) not in _ready:
-            code = _compile_named(name, variant, lambda: (b"", text()))
-            _ready[name, variant] = llvm.HostCode(code, [name], imports)
-    return _ready[name, variant].address(name)
-
-
 def _support(symbol: str, wave_size: int) -> int:
     """Address of a support function; compiled if this is the first call of it."""
     if symbol.startswith(WATCHING):
@@ -74,17 +64,17 @@ def _support(symbol: str, wave_size: int) -> int:
         return bitcode, _SUPPORT.sub(rf"@\1_w{wave_size}", ir)
 
     with llvm.LOCK:
-        if (symbol, None) not in _ready:
-            code = _compile_named(symbol, None, parts)
+        if symbol not in _ready:
+            code = _compile_named(symbol, parts)
             imports = {one: _support(one, wave_size) for one in _imports_of(code) if one != symbol}
-            _ready[symbol, None] = llvm.HostCode(code, [symbol], imports | host_functions())
-    return _ready[symbol, None].address(symbol)
+            _ready[symbol] = llvm.HostCode(code, [symbol], imports | host_functions())
+    return _ready[symbol].address(symbol)
 
 
-def _compile_named(name: str, variant: object, parts: Callable[[], tuple[bytes, str]]) -> bytes:
+def _compile_named(name: str, parts: Callable[[], tuple[bytes, str]]) -> bytes:
     """Machine code of what these sources define under a name: a function of bitcode that calls what a text defines, or
     of the text alone."""
-    key = cache_key(translator(), llvm.host_identity(), name, repr(variant))
+    key = cache_key(translator(), llvm.host_identity(), name)
     kept = _NAMED.read(key)
     code = None if kept is None else read_cached_code(kept.decode(), Effort.OPTIMISE)
     if code is not None:

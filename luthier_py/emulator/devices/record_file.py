@@ -4,8 +4,8 @@ In: a RecordedLaunch, or bytes that claim to be one. Out: the other. Invariant: 
 used, whoever wrote it: its checksum, each number, that pages lie in allocations. Layout: MAGIC, the version, SHA-256 of
 the rest; the rest is a zstd frame of a msgpack map. Of a page's bytes those are there that are not all zero, and those
 after the launch where it changed them; a page's two stand beside each other, where zstd finds what they share. A file
-is as large as the limit of loader.limits asks: where its content is so regular that it would be smaller, a skippable
-frame of zeros follows (RFC 8878, 3.1.2), so that a small file never takes much memory.
+is as large as the limit of binary/loader/limits asks: where its content is so regular that it would be smaller, a
+skippable frame of zeros follows (RFC 8878, 3.1.2), so that a small file never takes much memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import zstandard
 from luthier_py.base.errors import Malformed, Unsupported, require_version
 from luthier_py.base.storage import read_regular, write_file
 from luthier_py.binary.loader.limits import LIMIT, RATIO, SMALL_BYTES, compute_unpacked_limit
-from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 

@@ -172,7 +172,7 @@ def _sleep(code: ControlCode, inst: Inst) -> None:
 
 
 def _signal(code: ControlCode, inst: Inst, first: bool = False) -> None:
-    """Barriers of trap handlers (-2) are not a program's: nothing happens there, and nobody was first."""
+    """Barriers of trap handlers (-2) are not a program's: nothing happens there, and SCC is 0."""
     number = barrier_number(inst)
     if number == GROUPS:
         if first:

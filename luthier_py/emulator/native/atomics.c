@@ -63,7 +63,7 @@ GENERIC u64 step_in_memory(u8 *at, u32 bytes, u32 step, u64 data, u64 second)
     case STEP_COMPARE_SWAP:
         exchange(at, bytes, &old, data);
         return old;
-    default: /* until nobody comes between */
+    default: /* until no other thread has changed it in between */
         old = load_atomic(at, bytes);
         while (!exchange(at, bytes, &old, new_value(old, data, second)))
             ;

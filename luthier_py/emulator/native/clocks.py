@@ -25,7 +25,7 @@ PAUSE_MICROSECONDS = 100
 CLOCK_KHZ = 1_000_000       # what hipDeviceAttributeClockRate says: as if an instruction, or a cycle, took a nanosecond
 WALL_CLOCK_KHZ = 100_000    # s_memrealtime: hipDeviceAttributeWallClockRate; 100 MHz as AMD's devices since MI200
 NANOSECONDS_OF_WALL_CYCLE = 1_000_000 // WALL_CLOCK_KHZ
-_LOOKED, _COUNT, _BEFORE, _FIRST = range(4)  # words: somebody did; pairs of weights; address of what was before
+_LOOKED, _COUNT, _BEFORE, _FIRST = range(4)  # words: whether a wave has looked; pairs of weights; what was before
 _ALL, _OWN = range(2)  # of each pair
 
 

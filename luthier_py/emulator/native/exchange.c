@@ -1,6 +1,6 @@
 /* Values of other lanes, and of places at offsets of lanes.
 
-   In: rows of dwords. Out: a row, or a strip. Invariant: lanes that nobody gives anything have 0. */
+   In: rows of dwords. Out: a row, or a strip. Invariant: a lane without a source has 0. */
 #include "lanes.h"
 #include "native.h"
 

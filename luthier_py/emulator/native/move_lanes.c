@@ -1,4 +1,4 @@
-/* Loads and stores of one lane after the other, for whoever has that seldom: in code that all shapes share. */
+/* Loads and stores of one lane after the other, the slow path, in code that all shapes share. */
 #include "move_lanes.h"
 
 bool SUPPORT(move_lanes)(const struct access *access, const struct shape *shape)

@@ -35,7 +35,7 @@ GENERIC u8 *note_fault(const struct request *r, u64 kind)
     return write_fault(r->wave, r->site, r->lane, r->address, kind);
 }
 
-/* Memory that is read as 0, and whose content is nobody's. */
+/* Where an access goes that does nothing: reads give 0, writes are dropped. */
 GENERIC u8 *ignore(struct wave *wave)
 {
     wave->ignored = wave->ignored_high = 0;

@@ -1,4 +1,4 @@
-"""What whoever starts a run wants of its launches on the emulator, beside what they compute; and how that is said.
+"""Options of launches on the emulator, and how command lines and the environment spell them.
 
 In: options, parsed. Out: the same, together; for each a row by which command lines, the environment and other processes
 have it. Invariant: without any, generated code is as if there were none.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOption:
-    """How one of them is given: by an option, or by an environment variable. ``parse`` takes its text, and none, too;
+    """How one of them is given: by an option, or an environment variable. ``parse`` reads its text, also an empty one;
     ``text`` is the way back. ``kind``: of what stands behind the option. ``limits``: it is a limit, as runs have that
     are made again and again."""
 
@@ -77,7 +77,7 @@ class LaunchOptions:
 
     @property
     def watched(self) -> bool:
-        """Whether native code may not begin such launches: all of them are dispatch's from their start."""
+        """Whether `launches/dispatch.py` begins such launches, since native code does not."""
         limited = self.instruction_limit is not None
         return self.models_cycles or self.schedule is not None or bool(self.checks) or limited
 

@@ -9,10 +9,10 @@ from click.exceptions import Exit
 
 from luthier_py.base.errors import Invalid
 from luthier_py.features.commands.console import aside, print_all, show
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import AsJson, LevelOption, ProgramDevice, StackOption
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 
 
 @declare_command(context_settings={"allow_interspersed_args": False})

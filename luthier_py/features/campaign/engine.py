@@ -35,7 +35,7 @@ class Variation(Generic[VariedT, ResultT]):
 Ended = Generator[tuple[Variation[VariedT, ResultT], ResultT], None, None]
 """Variations with their results, as they end."""
 Workers = Callable[[Sequence[Variation[VariedT, ResultT]]], Ended[VariedT, ResultT]]
-"""Whoever runs variations; when its generator is closed, nothing runs any more."""
+"""What runs variations; closing its generator stops all that still run."""
 
 
 class Campaign(Generic[VariedT, ResultT]):

@@ -15,8 +15,8 @@ from luthier_py.features.campaign.engine import Ended, ResultT, Variation, Varie
 
 
 def side_by_side(run: Callable[[VariedT, Event], ResultT], jobs: int) -> Workers[VariedT, ResultT]:
-    """``jobs`` at a time. ``run`` waits for a process, or for the event: then nobody wants the result, and the process
-    is to be killed."""
+    """``jobs`` at a time. ``run`` waits for a process, or for the event: when that is set,
+    it kills the process, and its result is discarded."""
     def work(waiting: Sequence[Variation[VariedT, ResultT]]) -> Ended[VariedT, ResultT]:
         over = Event()
         with ThreadPoolExecutor(jobs) as threads:

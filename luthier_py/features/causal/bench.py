@@ -17,13 +17,13 @@ from luthier_py.base.errors import Invalid, LuthierError, Unsupported
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
-from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch
 from luthier_py.emulator.interface import Device
 from luthier_py.emulator.options.clock_kind import ClockKind
 from luthier_py.emulator.options.settings import Weights
 from luthier_py.features.causal.candidates import Candidate
 from luthier_py.features.replay.address_map import map_allocations
-from luthier_py.features.replay.replay import ReplayLaunch, with_memory
+from luthier_py.features.replay.rerun import ReplayLaunch, with_memory
 from luthier_py.features.run.launched import launch_on
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.program.ir import Program, lift

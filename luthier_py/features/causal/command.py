@@ -8,9 +8,9 @@ from typing import Annotated
 import click
 
 from luthier_py.features.commands.console import aside, progress
-from luthier_py.features.commands.declared import declare_command
 from luthier_py.features.commands.options import AsJson, DeviceOption, TimeLimitGiven
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 
 
 @declare_command()

@@ -1,6 +1,6 @@
 """What faster code would be worth: curves of a kernel's time over that of its parts, their slopes, tables, a page.
 
-In: facts of a campaign, from `session.causal`. Out: the same with gains and slopes, and files. Invariant: candidates
+In: facts of a campaign, from `causal/campaign`. Out: the same with gains and slopes, and files. Invariant: candidates
 stand by their slopes, the steepest first, and where these are equal the hottest; a gain is the part of the launch's
 time that would be saved.
 """

@@ -9,8 +9,7 @@ from click.exceptions import Exit
 
 from luthier_py.base.errors import Invalid
 from luthier_py.features.commands.console import aside, print_all, show
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import (
     NO_TOOL,
     AsJson,
@@ -20,6 +19,7 @@ from luthier_py.features.commands.options import (
     ToolChoice,
 )
 from luthier_py.features.commands.parameters import ByName
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.host.worker.error_boundary import say
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def instrument(
     from luthier_py.base.storage import write_file
     from luthier_py.binary.loader import read_code
     from luthier_py.features.code.instrumented import build_instrumented_table, collect_instrumented_facts
-    from luthier_py.features.commands.waiting import show_progress
+    from luthier_py.features.commands.progress_bar import show_progress
     from luthier_py.features.settings.files import symbol_of
     from luthier_py.isa import parse_target_id
     from luthier_py.report.remedies import suggest_remedies

@@ -107,7 +107,7 @@ def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str
     """What the emulator runs for each kernel (or one), as this computer's assembly; addresses count from 0."""
     import capstone
 
-    from luthier_py.emulator.devices.host import host_code
+    from luthier_py.emulator.devices.host_code import host_code
 
     machine = platform.machine()
     if machine not in HOSTS:

@@ -10,10 +10,10 @@ from click.exceptions import Exit
 
 from luthier_py.base.errors import Invalid
 from luthier_py.features.commands.console import aside, print_all, show
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import AsJson, TargetOption
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 
 ComparedPath = Annotated[
     Path, ByPlace(help="what --output FILE.json wrote, a code object or program, or a study's folder")

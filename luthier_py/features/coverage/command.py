@@ -7,9 +7,9 @@ from typing import Annotated
 
 from luthier_py.base.errors import Invalid
 from luthier_py.features.commands.console import show
-from luthier_py.features.commands.declared import declare_command
 from luthier_py.features.commands.options import AsJson, LaunchChoice, ToolChoice, ToolFiles
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.features.exec.command import execute
 
 TOOL = "exactness"

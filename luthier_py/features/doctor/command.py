@@ -5,9 +5,9 @@ from __future__ import annotations
 from click.exceptions import Exit
 
 from luthier_py.features.commands.console import aside, show
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import AsJson
+from luthier_py.features.commands.registry import declare_command
 
 
 @declare_command()

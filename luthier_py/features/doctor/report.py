@@ -1,4 +1,4 @@
-"""What was found on a computer and what works there, as tables. The facts come from `session`."""
+"""What was found on a computer and what works there, as tables. The facts come from `doctor/checks`."""
 
 from __future__ import annotations
 

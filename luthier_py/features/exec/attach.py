@@ -28,7 +28,7 @@ SHOWN_ROWS = 100  # in a notebook
 
 
 class _Answer(IntEnum):
-    """Of luthier_tool_attach (host/preload/attached.c)."""
+    """Of luthier_tool_attach (host/preload/redirect.c)."""
 
     DONE = 0
     ANOTHER_TOOL = 1

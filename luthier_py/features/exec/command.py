@@ -11,8 +11,7 @@ import click
 from click.exceptions import Exit
 
 from luthier_py.features.commands.console import aside
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode, nothing_observed
+from luthier_py.features.commands.exit_codes import ExitCode, nothing_observed
 from luthier_py.features.commands.options import (
     NO_TOOL,
     LaunchChoice,
@@ -34,6 +33,7 @@ from luthier_py.features.commands.options import (
     tool_options,
 )
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.host.worker.error_boundary import say
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def detach(process: Process) -> None:
 
 
 def _switch(process: int, on: bool) -> None:
-    from luthier_py.features.exec.switching import switch
+    from luthier_py.features.exec.attach_command import switch
 
     told = ", ".join(map(str, switch(process, on)))
     print(f"luthier: process {told}: the tool is {'attached' if on else 'detached'}", file=sys.stderr)

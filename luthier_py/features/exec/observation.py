@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.base.storage import write_file
-from luthier_py.features.exec.asked import check_instrument
-from luthier_py.features.exec.undelivered import describe_undelivered
+from luthier_py.features.exec.check_tools import check_instrument
+from luthier_py.features.exec.missing_output import describe_undelivered
 from luthier_py.features.settings.levels import HIP, HSA, choose_level, level_environment, level_library
 from luthier_py.report.output import Output
 from luthier_py.report.spool import facts_of

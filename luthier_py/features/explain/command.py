@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from luthier_py.features.commands.console import aside, print_all, show
-from luthier_py.features.commands.declared import declare_command
 from luthier_py.features.commands.options import (
     AsJson,
     File,
@@ -15,6 +14,7 @@ from luthier_py.features.commands.options import (
     ToolChoice,
 )
 from luthier_py.features.commands.parameters import ByName
+from luthier_py.features.commands.registry import declare_command
 
 if TYPE_CHECKING:
 

@@ -19,7 +19,7 @@ from luthier_py.binary.link import apply_bindings
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
-from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch
 from luthier_py.emulator.interface import Device, Module
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.options.limits import LaunchLimits
@@ -27,9 +27,9 @@ from luthier_py.features.faults.drawing import NO_FAULT, OF_OPCODE, STUCK, TOOL,
 from luthier_py.features.faults.judging import FaultEffect, FaultSide, Injection, effect_of_failure, instruction_limit
 from luthier_py.features.replay.address_map import MappedRange, map_allocations, map_variables, pieces
 from luthier_py.features.replay.differing import BufferDifference, ComparedBytes, difference
-from luthier_py.features.replay.replay import OfRecord, compare_memory, with_memory
-from luthier_py.features.run.reported_allocations import Ready, nobody
-from luthier_py.features.run.run import Left, run_instrumented
+from luthier_py.features.replay.rerun import OfRecord, compare_memory, with_memory
+from luthier_py.features.run.launch import Left, run_instrumented
+from luthier_py.features.run.reported_allocations import Ready, ignore_allocations
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.report.plain import Json
 from luthier_py.report.remedies import suggest_remedies
@@ -48,7 +48,7 @@ class FaultyLaunch(OfRecord):
     error: DeviceError | None = None
     after: list[bytes] = field(default_factory=list)
 
-    def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+    def run(self, device: Device, module: Module, kernel: str, ready: Ready = ignore_allocations) -> Left:
         """An error is kept, so that the tool's variables are read all the same."""
         for each, data in self.before:
             device.write(each.address, data)

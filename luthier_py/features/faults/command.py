@@ -12,8 +12,7 @@ from click.exceptions import Exit
 
 from luthier_py.base.errors import Invalid
 from luthier_py.features.commands.console import aside, progress
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import (
     AsJson,
     LimitsGiven,
@@ -23,6 +22,7 @@ from luthier_py.features.commands.options import (
     pairs,
 )
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.host.worker.device.recording import SUFFIX
 from luthier_py.host.worker.error_boundary import say
 

@@ -1,6 +1,6 @@
 """What became of injected faults: shares with their intervals, by kernel, class of instruction and source line.
 
-In: a row for each fault, from `session.faults`. Out: facts, tables, files. Invariant: shares are of faults that were
+In: a row for each fault, from `faults/campaign`. Out: facts, tables, files. Invariant: shares are of faults that were
 hit and judged; the others are counted beside them.
 """
 

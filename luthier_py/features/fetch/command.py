@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from luthier_py.features.commands.console import show
-from luthier_py.features.commands.declared import declare_command
 from luthier_py.features.commands.options import AsJson
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.host.worker.error_boundary import say
 
 

@@ -17,7 +17,7 @@ from luthier_py.base.errors import Invalid, printable, printable_lines
 from luthier_py.binary.loader import CodeObject
 from luthier_py.features.code.info import kernel_facts
 from luthier_py.features.code.instrumented import collect_instrumented_facts
-from luthier_py.features.run.run import Done, Ran
+from luthier_py.features.run.launch import Done, Ran
 from luthier_py.program.analysis import SourceLines, source_lines
 from luthier_py.program.ir import Block, Function, Kernel, Program
 from luthier_py.report.cfg import cfg_svg, flow_counts, kernel_functions

@@ -17,12 +17,12 @@ import numpy as np
 from luthier_py.base.errors import LuthierError
 from luthier_py.binary.loader import CodeObject, KernelRecord, Symbol, load
 from luthier_py.emulator.devices.module import EmulatorModule, resolve_relocations
-from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch
 from luthier_py.emulator.interface import Buffer, Module
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.features.replay.differing import parse_pointee_type
-from luthier_py.features.run.run import type_names
+from luthier_py.features.run.launch import type_names
 from luthier_py.host.worker.instrument.patching import program_variables
 
 _WORD = struct.Struct("<Q")

@@ -10,8 +10,7 @@ from click.exceptions import Exit
 
 from luthier_py.base.errors import Invalid, LuthierError, one_line
 from luthier_py.features.commands.console import aside, show
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import (
     NO_TOOL,
     AsJson,
@@ -28,6 +27,7 @@ from luthier_py.features.commands.options import (
     tool_options,
 )
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.host.worker.error_boundary import say
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSett
                tolerance: float) -> Json:
     """Facts of it; where it goes wrong that is said, and the others go on."""
     from luthier_py.features.replay.facts import replay_facts
-    from luthier_py.features.replay.replay import replay_file
+    from luthier_py.features.replay.rerun import replay_file
     from luthier_py.features.run.launched import findings_of, save_all
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from luthier_py.emulator.watching.findings import Finding
-from luthier_py.features.replay.replay import Replayed
+from luthier_py.features.replay.rerun import Replayed
 from luthier_py.report.output import document
 from luthier_py.report.plain import Json
 from luthier_py.rewrite.tool import as_data

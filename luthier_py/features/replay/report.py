@@ -1,4 +1,4 @@
-"""Replayed launches as text: what ran, what it counted, and where memory differs. The facts come from `session`."""
+"""Replayed launches as text: what ran, what it counted, where memory differs. Facts come from `replay/facts`."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ import click
 from click.exceptions import Exit
 
 from luthier_py.features.commands.console import aside, show
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode, nothing_observed
+from luthier_py.features.commands.exit_codes import ExitCode, nothing_observed
 from luthier_py.features.commands.options import (
     NO_TOOL,
     AsJson,
@@ -28,10 +27,11 @@ from luthier_py.features.commands.options import (
     tool_options,
 )
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.host.worker.error_boundary import say
 
 if TYPE_CHECKING:
-    from luthier_py.features.run.run import Done
+    from luthier_py.features.run.launch import Done
 
 
 @declare_command()
@@ -60,11 +60,11 @@ def run(
     For example: luthier run saxpy.co --kernel saxpy --grid 4 --block 256 -t instr_count u32=1000 f32=0.7
     in:f32[1000]=random:1 inout:f32[1000]=random:2
     """
-    from luthier_py.features.commands.waiting import show_progress
+    from luthier_py.features.commands.progress_bar import show_progress
     from luthier_py.features.run.facts import launch_facts
+    from luthier_py.features.run.launch import Launch
     from luthier_py.features.run.launched import findings_of, launch_file, parse_dim, save_all, shuffle_file
     from luthier_py.features.run.report import launch_table
-    from luthier_py.features.run.run import Launch
     from luthier_py.features.run.specs import parse_argument
     from luthier_py.features.settings.files import symbol_of
     from luthier_py.features.settings.run_settings import run_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from luthier_py.emulator.watching.findings import Finding
-from luthier_py.features.run.run import Done, Launch
+from luthier_py.features.run.launch import Done, Launch
 from luthier_py.features.run.shuffle import Shuffled
 from luthier_py.report.output import document, row_of
 from luthier_py.report.plain import Json

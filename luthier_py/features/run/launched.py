@@ -19,8 +19,7 @@ from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.interface import Device
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.watching.findings import Finding
-from luthier_py.features.run.recording_device import RecordingDevice, reserve_recording_memory
-from luthier_py.features.run.run import (
+from luthier_py.features.run.launch import (
     Dim,
     Done,
     Launch,
@@ -32,6 +31,7 @@ from luthier_py.features.run.run import (
     run_loaded,
     run_original,
 )
+from luthier_py.features.run.recording_device import RecordingDevice, reserve_recording_memory
 from luthier_py.features.run.shuffle import Shuffled, compare_schedules, encode_findings
 from luthier_py.features.settings.files import write_array
 from luthier_py.features.settings.run_settings import EMULATOR, RunSettings

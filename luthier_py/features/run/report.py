@@ -1,4 +1,4 @@
-"""One launch as text: outputs, the tool's report, the verdict. The facts come from `session`."""
+"""One launch as text: outputs, the tool's report, the verdict. The facts come from `run/facts`."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from luthier_py.rewrite.pipeline import Instrumented
 from luthier_py.rewrite.tool.arguments.allocations import Allocations, LiveAllocation, collect_loaded_segments
 
 Ready = Callable[[Sequence[LiveAllocation]], None]
-"""Told of a launch's allocations, before it begins."""
+"""Called with a launch's allocations before it begins."""
 
 
-def nobody(allocations: Sequence[LiveAllocation]) -> None:
-    """Where no one asks for them."""
+def ignore_allocations(allocations: Sequence[LiveAllocation]) -> None:
+    """For a launch whose tool does not ask for its allocations."""
 
 
 def own_memory(module: Module, made: Instrumented, tables: Sequence[Allocations]) -> list[LiveAllocation]:

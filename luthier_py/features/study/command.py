@@ -9,12 +9,12 @@ import click
 from click.exceptions import Exit
 
 from luthier_py.features.commands.console import aside, progress, show
-from luthier_py.features.commands.declared import declare_command
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import (
     AsJson,
 )
 from luthier_py.features.commands.parameters import ByName, ByPlace
+from luthier_py.features.commands.registry import declare_command
 from luthier_py.host.worker.error_boundary import say
 
 if TYPE_CHECKING:

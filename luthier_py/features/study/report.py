@@ -1,4 +1,4 @@
-"""A study's summary as text, as one HTML page, and as pictures. The facts come from `session.study`."""
+"""A study's summary as text, as one HTML page, and as pictures. The facts come from `study/summary`."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What still runs is no loss that anybody has to be told of. */
+/* The worker does not report launches that still run. */
 __attribute__((destructor)) static void leave(void)
 {
     if (control)

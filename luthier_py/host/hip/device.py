@@ -1,7 +1,7 @@
 """An AMD GPU as a Device, through hip-python; the emulator's HIP runtime library is served by the same code.
 
-In: the calls of runtime.Device. Out: the same through the HIP runtime. Invariant: every error of the runtime is a
-DeviceError that names the call. Hidden arguments are the runtime's to fill in.
+In: the calls of emulator.interface.Device. Out: the same through the HIP runtime. Invariant: every error of the runtime
+is a DeviceError that names the call. Hidden arguments are the runtime's to fill in.
 """
 
 from __future__ import annotations

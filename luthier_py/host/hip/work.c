@@ -6,7 +6,7 @@
  * process, once all before them is finished. So are copies and fills where all before them is finished already, or the memory
  * is not the worker's; others go to the worker as launches do.
  *
- * Nobody waits who does not ask for it: whoever puts a work on a stream carries it out if it can be done at once. Else a
+ * A call waits only where HIP says that it does: it carries its work out if that can be done at once. Else a
  * thread does that as soon as it can: each stream on which something is left has one that drives it, and only that one touches
  * the head of its queue. Host functions run on such threads alone.
  *

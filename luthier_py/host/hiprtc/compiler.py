@@ -1,6 +1,6 @@
 """The worker behind hiprtc: programs as text to code objects or bitcode, and bitcode linked to code objects.
 
-In: requests of runtime.hiprtc.protocol. Out: a result, the compiler's words, what it made. Invariant: a program that
+In: requests of host/hiprtc/protocol. Out: a result, the compiler's words, what it made. Invariant: a program that
 cannot be compiled, a compiler that is not there, is a result with a log that says why; nothing is said on stderr.
 """
 

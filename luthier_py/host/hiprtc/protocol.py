@@ -1,6 +1,6 @@
 """Messages between a program's hiprtc (C) and the compiler beside it (Python).
 
-The framing is runtime.native.protocol's; what is counted is a u32 number of bytes and then these bytes.
+The framing is host/native/protocol's; what is counted is a u32 number of bytes and then these bytes.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from luthier_py.host.kfd.queues import AqlQueue, DriverQueue, QueueMemory, SdmaQ
 from luthier_py.host.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
 from luthier_py.host.worker.device import targets
 from luthier_py.host.worker.device.abandoned import end_launches
-from luthier_py.host.worker.device.device import append_profile
+from luthier_py.host.worker.device.emulated_device import append_profile
 from luthier_py.host.worker.device.findings import tell_failure
 from luthier_py.host.worker.device.settings import device_settings
 from luthier_py.host.worker.wire import Request

@@ -72,7 +72,7 @@ class Events:
             self._thread.start()
 
     def leave_page(self, address: int) -> None:
-        """Memory at ``address`` is freed: if it was that page, nobody looks there any more."""
+        """Memory at ``address`` is freed: if it was that page, its words are read no more."""
         with self._lock:
             if self._page == address:
                 self._slots, self._page = None, 0

@@ -1,6 +1,6 @@
 """Messages between a program's side of the driver (C) and its worker (Python), and what both see in shared memory.
 
-The framing is runtime.native.protocol's. Shared memory is one file without names (a memfd) in which everything lies
+The framing is host/native/protocol's. Shared memory is one file without names (a memfd) in which everything lies
 at its own virtual address: the page at address A is the file's page at offset A, on both sides. ARENA is where both
 map all of it; memory of the program's own that it registers is mapped page by page, where it lies.
 """
@@ -27,7 +27,7 @@ CONTROL_BYTES = 1 << 20
 
 
 class KfdMessage(IntEnum):
-    """Requests; those from runtime.native.protocol.FIRST_TICKET on have no reply."""
+    """Requests; those from native.FIRST_COMMAND on have no reply."""
 
     OPEN = 1  # -> path of the folder that stands for sysfs
     IOCTL = 2  # i32 minor of a render node, or -1: /dev/kfd; u32 request; its arguments, arrays -> i32 errno, the same

@@ -23,8 +23,8 @@ MAPPED = HERE / "mapped.c"
 """For libraries that exchange pages of programs, both."""
 TRACED = HERE / "traced.c"
 """For libraries that tell a trace what programs do."""
-RUNTIME_ROOT = HERE.parent
-PACKAGE_ROOT = RUNTIME_ROOT.parent.parent
+HOST = HERE.parent
+PACKAGE_ROOT = HOST.parent.parent
 SOURCES = ".c", ".h", ".txt"
 GENERATORS = "build.py", "protocol.py", "table.py"
 """Python that writes C, or says how it is compiled."""
@@ -57,5 +57,5 @@ def build(
 @cache
 def _digest_sources() -> bytes:
     """Of what is in the rooms beside this one, and decides what C is compiled."""
-    paths = (path for path in sorted(RUNTIME_ROOT.rglob("*.*")) if path.suffix in SOURCES or path.name in GENERATORS)
+    paths = (path for path in sorted(HOST.rglob("*.*")) if path.suffix in SOURCES or path.name in GENERATORS)
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).digest()

@@ -1,6 +1,5 @@
 /* Writers of some pages wait while these are exchanged, so that nothing they write is lost (userfaultfd(2), write
- * protection: Linux 5.7 for memory of the program's own, 5.19 for shared memory). Where it is not to be had nobody waits,
- * as it was.
+ * protection: Linux 5.7 for memory of the program's own, 5.19 for shared memory). Without it writers are not held.
  *
  * From hold_writers to let_writers_go the caller may wait itself: it makes system calls only, takes no lock, and writes to
  * its stack and nowhere else. Pages with its own stack or thread's data are not held.

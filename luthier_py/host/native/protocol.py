@@ -18,7 +18,7 @@ STATUS_NOT_SUPPORTED, STATUS_UNKNOWN = 801, 999
 
 
 class Control(IntEnum):
-    """Places in the start of the arena (hip/control.h), by who writes them, each on a cache line of its own."""
+    """Places in the start of the arena (host/hip/control.h), by who writes them, each on a cache line of its own."""
 
     COMPLETED = 0  # u64, the worker: the last command that is done
     BELL = 8       # u32, a futex: another one when those are woken who wait for commands
@@ -30,7 +30,7 @@ class Control(IntEnum):
     LEAVING = 80   # u32, the program: it ends by exit()
     TAKEN = 128    # u64, the worker: bytes of the ring that are free again, counted as those that are written
     STAMPS = 4096  # u64 each: times of events
-    RING = 1 << 22  # of commands (hip/ring.c): their number is a power of two
+    RING = 1 << 22  # of commands (host/hip/ring.c): their number is a power of two
     BYTES = (1 << 22) + (1 << 19)  # of all of this
 
 
@@ -56,7 +56,7 @@ COUNTS_BYTES, COUNTS_NAME = 4096, "luthier-launches"
 
 
 class Message(IntEnum):
-    """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order. To a device they come
+    """Requests; those from FIRST_COMMAND on have no reply, and are carried out in their order. To a device they come
     through the ring of commands, as long as there is room."""
 
     OPEN = 1  # u64 address and size of the arena -> u32 devices, device_facts of each (device.c reads them)

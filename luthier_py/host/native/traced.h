@@ -14,7 +14,7 @@ struct traced {
     uint64_t name_bytes;             /* of a name, which follows */
 };
 
-bool traced(void); /* somebody wants to know */
+bool traced(void); /* whether this process is traced */
 uint64_t traced_now(void);
 uint32_t traced_thread(void);
 void trace(struct traced record, const char *name); /* of this process, and of this thread if it names none; `name` may be NULL */

@@ -13,7 +13,7 @@ struct wire { int fd; pthread_mutex_t lock; uint64_t file; }; /* `file`: what `f
 
 enum { SHARED_FD = 4 }; /* in a worker: the file that it shares with its program */
 
-/* Start a worker for `service`; `shared_fd` is inherited by it. False, with one line on stderr, when it cannot be. */
+/* Start a worker for `service`; `shared_fd` is inherited by it. False, with one line on stderr, when the worker cannot be started. */
 bool wire_start(struct wire *wire, const char *service, int shared_fd);
 /* A message without a reply; false when the worker is gone. The caller holds no lock. */
 bool wire_send(struct wire *wire, uint32_t code, const struct part *parts, int count);

@@ -1,6 +1,6 @@
 """libluthier_tool.so: a tool for LD_PRELOAD.
 
-In: the sources beside this file, those that all tools share, HIP's declarations (runtime.hip). Out: the library.
+In: the sources beside this file, those that all tools share, HIP's declarations (host/hip). Out: the library.
 """
 
 from __future__ import annotations

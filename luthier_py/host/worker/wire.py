@@ -1,4 +1,4 @@
-"""The worker's end of the connection: messages in, replies out (runtime.native.protocol says what is in them).
+"""The worker's end of the connection: messages in, replies out (host/native/protocol says what is in them).
 
 Invariant: every request that has a reply gets exactly one, also when it failed.
 """
@@ -94,7 +94,7 @@ class Wire:
         return self._at < len(self._received)
 
     def reply(self, status: int, content: bytes = b"") -> None:
-        """Send a status (`runtime.native.protocol`) and content; ConnectionError where the program is gone."""
+        """Send a status (`host/native/protocol`) and content; ConnectionError where the program is gone."""
         self._socket.sendall(HEAD.pack(status, len(content)) + content)
 
     def _read(self, size: int) -> bytes | None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from luthier_py.base.errors import Unsupported
+
 RECORDS = Path(__file__).parent / "records" / "records.json.xz"
 Record = dict[str, Any]
 
@@ -34,6 +36,9 @@ class TableGen:
 
     def features(self, processor: str, wave_size: int) -> frozenset[str]:
         """Names of the subtarget features (without the "Feature" prefix), closed under implication."""
+        if processor not in self.processors:
+            raise Unsupported(f"LLVM's records have no processor {processor}: generate/records/README.md says of which "
+                              "LLVM they are; take those of one that has it")
         pending = list(self.processors[processor])
         closed: set[str] = set()
         while pending:

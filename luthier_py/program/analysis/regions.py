@@ -75,7 +75,7 @@ class Spanning:
         for piece, near, far in reversed(self.grown):
             labels[piece] = around[far]
             around[near] ^= around[far]
-        groups: dict[int, int] = {}  # nothing ever flows through a bridge: it is like nobody else
+        groups: dict[int, int] = {}  # nothing ever flows through a bridge: it is a region of its own
         return [groups.setdefault(label or -1 - piece, len(groups)) for piece, label in enumerate(labels)]
 
 

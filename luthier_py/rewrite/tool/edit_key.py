@@ -2,8 +2,8 @@
 
 In: a tool. Out: a digest of its class, options and sources. Invariant: a tool that says `cacheable` records the same
 edits of the same program while its key is the same. One that does not say it has no key, nor has one of whose sources a
-part is no file, or may have changed since this process imported it. This package is not in the key: what keeps edits
-counts it as a whole.
+part is no file, or may have changed since this process imported it. This package is not in the key: the edit cache
+adds a key of all of it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ def edit_key(tool: Tool) -> str | None:
 
 def source_files(kind: type[Tool]) -> Iterator[Path]:
     """Of the modules of a tool's class and of the classes that it is derived from, and of what these declare by
-    ``sources``; none of this package. What is no file has a name that no file has."""
+    ``sources``; none of this package. A module without a file gives a path that does not exist."""
     for each in kind.__mro__:
         if each.__module__.partition(".")[0] not in _KEYED_OTHERWISE:
             module = sys.modules[each.__module__]
             yield from _files_of_module(module)
-            for source in vars(each).get("sources", ()):
+            declared = vars(each).get("sources", ())
+            for source in (declared,) if isinstance(declared, (ModuleType, Path, str)) else declared:
                 yield from (_files_of_module(source) if isinstance(source, ModuleType)
                             else _files_at(_file_of(module).parent / source))
 
@@ -55,9 +56,10 @@ def _file_of(module: ModuleType) -> Path:
 
 
 def _files_of_module(module: ModuleType) -> Iterable[Path]:
-    """Its own, with all modules of the package that it is in."""
+    """Its own, with all modules of the outermost package that it is in."""
     own = _file_of(module)
-    return sorted({own, *own.parent.rglob("*.py")}) if module.__spec__ and module.__spec__.parent else [own]
+    package = module.__spec__.parent if module.__spec__ else None
+    return sorted({own, *own.parents[package.count(".")].rglob("*.py")}) if package else [own]
 
 
 def _files_at(path: Path) -> Iterable[Path]:

@@ -15,7 +15,7 @@ from luthier_py.base.errors import EditConflict, HookError, Location, Unsupporte
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.instead import make_replacement, stays, unlike
 from luthier_py.program.ir import Instr, Program
-from luthier_py.rewrite.tool.arguments.check import Adapted, arguments, result_place
+from luthier_py.rewrite.tool.arguments.check_parameters import Adapted, arguments, result_place
 from luthier_py.rewrite.tool.arguments.computed import out_of_place
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller

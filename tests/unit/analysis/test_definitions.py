@@ -10,8 +10,8 @@ from emulated import code_object
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_original
 from luthier_py.isa import EXEC, OpFlag, sgpr, vgpr
 from luthier_py.program.analysis import (
     Definitions,

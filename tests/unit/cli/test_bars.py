@@ -17,11 +17,11 @@ from rich.console import Console
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.devices.resident import DeviceLaunch
+from luthier_py.emulator.devices.packet_device import DeviceLaunch
 from luthier_py.emulator.records.layout import LAUNCH
-from luthier_py.features.commands.waiting import show_progress
+from luthier_py.features.commands.progress_bar import show_progress
+from luthier_py.features.run.launch import Launch
 from luthier_py.features.run.launched import launch_file
-from luthier_py.features.run.run import Launch
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.rewrite.pipeline import STAGES, instrument
@@ -52,7 +52,7 @@ def test_every_stage_is_told() -> None:
 
 def test_stages_and_work_groups_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     console = terminal()
-    monkeypatch.setattr("luthier_py.features.commands.waiting.EVERY", 0.001)
+    monkeypatch.setattr("luthier_py.features.commands.progress_bar.EVERY", 0.001)
     with show_progress(console=console, after=0) as bar:
         assert bar is not None
         bar.stage("inject", 4, 7)

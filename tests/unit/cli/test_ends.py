@@ -166,7 +166,7 @@ def test_only_what_was_given_is_echoed(luthier: Luthier, tool: Path) -> None:
 def test_a_scalar_of_another_kind() -> None:
     """saxpy's parameters have no types in its metadata, a mangled name has."""
     from luthier_py.binary.loader import load
-    from luthier_py.features.run.run import doubts
+    from luthier_py.features.run.launch import doubts
     from luthier_py.features.run.specs import parse_argument
 
     record = load(sample("saxpy").path.read_bytes()).kernel("saxpy")

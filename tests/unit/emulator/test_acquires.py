@@ -10,7 +10,7 @@ from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.launch_options import LaunchOptions
-from luthier_py.features.run.run import Launch, run_original
+from luthier_py.features.run.launch import Launch, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import instruction_set
 from luthier_py.isa.model.target import target

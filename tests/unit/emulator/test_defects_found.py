@@ -21,8 +21,8 @@ from luthier_py.emulator.options.checks import ALL, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.watching.findings import Finding
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, run_original
 from luthier_py.features.run.specs import BufferSpec
 from luthier_py.isa import Counter, OpFlag
 from luthier_py.samples import SAMPLES, Sample, sample

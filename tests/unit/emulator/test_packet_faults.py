@@ -15,7 +15,7 @@ from patience import PATIENCE
 from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, TimeLimit
 from luthier_py.binary.loader import load
 from luthier_py.emulator import LaunchOptions
-from luthier_py.emulator.devices.resident import CodeNames
+from luthier_py.emulator.devices.packet_device import CodeNames
 from luthier_py.emulator.memory.device_memory import Allocation, read_bytes, write_bytes
 from luthier_py.emulator.waves.launch import SHARED_BASE
 from luthier_py.emulator.waves.packet import DispatchPacket

@@ -14,7 +14,7 @@ from packets import Host
 
 from luthier_py.base.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
 from luthier_py.binary.loader import load
-from luthier_py.emulator.devices.resident import CodeNames
+from luthier_py.emulator.devices.packet_device import CodeNames
 from luthier_py.emulator.memory.device_memory import Memory, write_bytes
 from luthier_py.emulator.options.checks import ALL, FindingKind
 from luthier_py.emulator.options.launch_options import LaunchOptions

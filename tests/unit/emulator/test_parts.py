@@ -11,8 +11,8 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.options import sizes
 from luthier_py.emulator.reading import parts
 from luthier_py.emulator.reading.discover import CodeBlock
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_original
 from luthier_py.isa import instruction_set, target
 from luthier_py.samples import sample
 

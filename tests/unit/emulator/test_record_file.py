@@ -26,7 +26,7 @@ from luthier_py.emulator.devices.record_file import (
     unpack_record,
     write_record,
 )
-from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch, RecordedPage
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES
 from luthier_py.samples import FOLDER

@@ -17,8 +17,8 @@ from luthier_py.emulator.options.checks import ALL, Checks
 from luthier_py.emulator.options.clock_kind import ClockKind
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule, parse_schedule
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_original
 from luthier_py.isa import target
 from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.model.registers import EXEC, VCC, sgpr, vgpr

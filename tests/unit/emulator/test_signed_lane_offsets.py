@@ -9,7 +9,7 @@ from assembled import BUFFER_BYTES, assembled, left_by
 from luthier_py import Lane, LaunchResult, Mutator, Tool, Variable, address, hook, ptr, u64
 from luthier_py.base.errors import DeviceError
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, run_instrumented
+from luthier_py.features.run.launch import Launch, run_instrumented
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import sgpr, target

@@ -24,8 +24,8 @@ from luthier_py.emulator.options.checks import ALL
 from luthier_py.emulator.options.launch_options import NO_OPTIONS, LaunchOptions
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.emulator.options.translator import ROOMS
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_original
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.samples import sample
 

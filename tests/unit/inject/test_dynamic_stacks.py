@@ -14,7 +14,7 @@ from luthier_py import Lane, Mutator, Tool, Variable, array, hook, ptr, u32
 from luthier_py.base.errors import CheckFailed
 from luthier_py.binary.loader import MOST_STACK_BYTES, KernelRecord, load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import vgpr

@@ -10,8 +10,8 @@ from luthier_py import Tool, Variable, hook, ptr, u32, u64
 from luthier_py.base.errors import EditConflict
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import SAMPLES

@@ -11,8 +11,8 @@ from luthier_py import Lane, Tool, Variable, destination, f32, f64, hook, u32, u
 from luthier_py.base.errors import EditConflict, HookError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.intrinsics import ballot
 from luthier_py.isa import EXEC, M0, SCC, VCC
 from luthier_py.rewrite.pipeline import instrument

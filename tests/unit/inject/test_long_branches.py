@@ -16,7 +16,7 @@ from luthier_py.base.errors import CheckFailed, EditConflict
 from luthier_py.binary.loader import load
 from luthier_py.binary.patch import FixupKind
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import OpFlag, sgpr, target
 from luthier_py.program.ir import Ending, lift, verify

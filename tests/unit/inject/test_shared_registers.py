@@ -10,7 +10,7 @@ from assembled import assembled
 from luthier_py.base.errors import CheckFailed, Unsupported
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.run.run import Launch, run_original
+from luthier_py.features.run.launch import Launch, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import target
 from luthier_py.proof import prove

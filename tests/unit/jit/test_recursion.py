@@ -12,8 +12,8 @@ from observing import LANES, launch
 from luthier_py.base.errors import HookError, ToolError, Unsupported
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.isa import instruction_set, target, vgpr
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import summary

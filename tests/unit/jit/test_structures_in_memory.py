@@ -13,8 +13,8 @@ from observing import LANES, launch
 from luthier_py.base.errors import HookError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add, read_first_lane, read_lane
 from luthier_py.isa import AccessKind, AddressForm, vgpr
 from luthier_py.program.ir import Instr

@@ -11,8 +11,8 @@ from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import instruction_set, target
 from luthier_py.rewrite.jit.python.frontend import hook_ir
 from luthier_py.rewrite.tool import U32, Hook, Parameter, Pointer, Signature, hook, ptr, u32
+from luthier_py.rewrite.tool.hooks.generated import build_function
 from luthier_py.rewrite.tool.hooks.hook import make_hook
-from luthier_py.rewrite.tool.hooks.written import build_function
 
 PARAMETERS = Parameter("total", Pointer(U32), False), Parameter("n", U32, False)
 

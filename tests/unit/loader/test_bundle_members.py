@@ -12,8 +12,8 @@ from test_note_and_bundle import compressed
 
 from luthier_py.base.errors import Invalid, LuthierError, Malformed
 from luthier_py.binary.loader import Broken, CodeObject, Member, choose, load, load_each, members, open_code, read_code
+from luthier_py.features.run.launch import Launch
 from luthier_py.features.run.launched import launch_file
-from luthier_py.features.run.run import Launch
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.host.worker.bundles import code_for

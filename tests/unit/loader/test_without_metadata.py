@@ -11,8 +11,8 @@ from luthier_py.base.errors import Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.interface import Buffer, pack_arguments
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool
 from luthier_py.samples import sample

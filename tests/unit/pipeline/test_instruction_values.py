@@ -13,8 +13,8 @@ from given import given
 from luthier_py.base.errors import EditConflict, HookError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.intrinsics import atomic_add, popcount, read_first_lane
 from luthier_py.isa import EXEC, VCC, AccessKind, OpFlag, Space, agpr, sgpr, vgpr
 from luthier_py.program.ir import Instr, lift

@@ -14,8 +14,8 @@ from given import given, keep_narrow
 from luthier_py.base.errors import CheckFailed, HookError, Unsupported
 from luthier_py.binary.loader import MOST_STACK_BYTES, load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import AccessKind, AddressForm, Space, instruction_set, sgpr, target, targets, vgpr
 from luthier_py.program.ir import Instr

@@ -10,8 +10,8 @@ import pytest
 from luthier_py.base.errors import CheckFailed
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import is_right, launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import is_right, launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.isa import build
 from luthier_py.rewrite.inject import apply, lookup
 from luthier_py.rewrite.pipeline import instrument

@@ -16,7 +16,7 @@ from luthier_py import Tool, Variable, hook, ptr, u64
 from luthier_py.base.names import demangle
 from luthier_py.binary.loader import load
 from luthier_py.cli import app
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.explain.page import MARKS, ROLES, Role, as_facts, as_lines, as_page, explain
 from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.isa import LaneOf

@@ -11,8 +11,8 @@ import pytest
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.report.live import LiveTable
 from luthier_py.report.output import Output
 from luthier_py.report.so_far import SoFar

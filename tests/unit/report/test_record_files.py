@@ -12,9 +12,9 @@ from luthier_py import Channel, Lane, Mutator, Tool, channel, hook, ptr, u32, u6
 from luthier_py.base.errors import DeviceError, Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.demo.samples import launch_of
 from luthier_py.features.run import receiving
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.intrinsics import push
 from luthier_py.report.received import Received
 from luthier_py.report.record_files import JsonRecords

@@ -13,8 +13,8 @@ import pytest
 from luthier_py import LaunchResult, Mutator, Tool
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.program.ir import lift
 from luthier_py.report.html import HtmlTable, Page, render
 from luthier_py.report.output import write_report

@@ -10,7 +10,7 @@ import pytest
 from trace_events import tracks
 
 from luthier_py.base.errors import Invalid
-from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.demo.samples import launch_of
 from luthier_py.features.run.launched import launch_file, save_all
 from luthier_py.features.settings.run_settings import run_settings
 from luthier_py.features.trace.page import DEVICES, INSTRUMENTATION, LAUNCHES, MOST_GROUPS, SLOTS, trace_document

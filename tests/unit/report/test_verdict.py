@@ -12,7 +12,7 @@ from crowded import EASY, FULL, EveryWave, full_and_easy
 
 from luthier_py.base.errors import Location
 from luthier_py.binary.loader import load
-from luthier_py.features.exec.undelivered import describe_undelivered
+from luthier_py.features.exec.missing_output import describe_undelivered
 from luthier_py.report.verdict import Verdict
 from luthier_py.rewrite.pipeline import Instrumented, instrument
 from luthier_py.rewrite.tool import Refusal, load_tool

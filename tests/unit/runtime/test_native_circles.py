@@ -17,7 +17,7 @@ from luthier_py.host import hip, hiprtc
 from luthier_py.host.hip import table
 from luthier_py.host.kfd import protocol as kfd_protocol
 from luthier_py.host.native import protocol as native_protocol
-from luthier_py.host.native.build import HOLD, MAPPED, NATIVE, RUNTIME_ROOT, TRACED, compile_sources
+from luthier_py.host.native.build import HOLD, HOST, MAPPED, NATIVE, TRACED, compile_sources
 from luthier_py.host.tool import COMMON_TOOL_SOURCES
 from luthier_py.host.worker.native.build import worker_header
 
@@ -64,8 +64,8 @@ def uses(nm: str, objects: list[Path]) -> dict[str, set[str]]:
 def test_no_file_uses_itself_in_a_circle(room: str, tmp_path: Path, require_tool: Callable[[str], str]) -> None:
     require_tool("cc")
     own_hip, others = LIBRARIES[room]
-    sources = [*sorted((RUNTIME_ROOT / room).glob("*.c")), *others, *NATIVE, *write_generated(tmp_path, own_hip)]
-    rooms = [f"-I{path}" for path in sorted(RUNTIME_ROOT.iterdir()) if path.is_dir()]
+    sources = [*sorted((HOST / room).glob("*.c")), *others, *NATIVE, *write_generated(tmp_path, own_hip)]
+    rooms = [f"-I{path}" for path in sorted(HOST.iterdir()) if path.is_dir()]
     objects = compile_sources(tmp_path, sources, "-O0", "-w", f"-D{hip.ABI}={hip.ABI_MAJORS[-1]}", *rooms)
     found = uses(require_tool("nm"), objects)
     assert len(found) == len(sources) and circles(found) == []

@@ -13,7 +13,7 @@ from typing import Any
 from luthier_py.base.errors import Invalid
 from luthier_py.binary.loader import KernelArg, KernelRecord, load
 from luthier_py.emulator.devices.module import resolve_relocations
-from luthier_py.emulator.devices.recorded import RecordedLaunch, RecordedPage
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch, RecordedPage
 from luthier_py.emulator.interface import Buffer
 from luthier_py.emulator.memory.device_memory import Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES

@@ -11,7 +11,7 @@ import pytest
 from patience import PATIENCE
 
 from luthier_py.base.errors import ToolError
-from luthier_py.features.exec.asked import check_instrument
+from luthier_py.features.exec.check_tools import check_instrument
 from luthier_py.rewrite.tool import load_tool
 
 Program = Callable[..., Path]

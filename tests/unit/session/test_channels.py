@@ -12,8 +12,8 @@ from luthier_py import Channel, Lane, Mutator, Tool, Variable, channel, device, 
 from luthier_py.base.errors import DeviceError, HookError, Invalid, ToolError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Ran, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Ran, run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, push
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import LaunchResult

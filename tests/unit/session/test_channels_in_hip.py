@@ -30,8 +30,8 @@ from luthier_py import (
 from luthier_py.base.errors import DeviceError, HookError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Ran, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Ran, run_instrumented, run_original
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool.cpp.hip import HipSource

@@ -21,8 +21,8 @@ from luthier_py.base.errors import Invalid, Unsupported
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.features.compare.report import Difference, RunSide, compare, difference_lines
 from luthier_py.features.compare.sides import compare_files
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.features.study.store import write_data
 from luthier_py.report.plain import leaves
 from luthier_py.report.tallies import ADDRESSES, FIRST, KERNEL, LINES, OPCODES, RUNNING, NumberName, tally

@@ -10,8 +10,8 @@ from luthier_py import Lane, Mutator, Tool, Variable, device, f32, f64, hook, i3
 from luthier_py.base.errors import HookError, ToolError
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Ran, run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Ran, run_instrumented
 from luthier_py.intrinsics import is_first_lane, lane_id
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample

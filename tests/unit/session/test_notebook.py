@@ -15,8 +15,8 @@ import luthier_py
 from luthier_py import load, show
 from luthier_py.base.errors import Invalid
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Done, Ran, run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Done, Ran, run_instrumented
 from luthier_py.program.ir import Kernel, lift
 from luthier_py.rewrite.pipeline import Instrumented, instrument
 from luthier_py.rewrite.tool import Tool, load_tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from luthier_py.base.errors import Location
 from luthier_py.features.exec.execute import Executed
-from luthier_py.features.exec.undelivered import describe_undelivered
+from luthier_py.features.exec.missing_output import describe_undelivered
 from luthier_py.report.received import RecordCount
 from luthier_py.report.verdict import Verdict
 from luthier_py.rewrite.tool import Refusal, load_tool

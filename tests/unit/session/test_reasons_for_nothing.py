@@ -6,7 +6,7 @@ import pytest
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
+from luthier_py.features.demo.samples import launch_of
 from luthier_py.features.run.launched import launch_on
 from luthier_py.report.verdict import Verdict
 from luthier_py.rewrite.tool import Tool, load_tool

@@ -14,10 +14,10 @@ from compiled_samples import OPTIONS, CompiledSamples
 
 from luthier_py.base.errors import DeviceError, Invalid, LuthierError
 from luthier_py.emulator.devices.record_file import read_record, write_record
-from luthier_py.features.replay.replay import Replayed, replay, replay_file
+from luthier_py.features.replay.rerun import Replayed, replay, replay_file
+from luthier_py.features.run.launch import Launch
 from luthier_py.features.run.launched import launch_file
 from luthier_py.features.run.recording_device import RecordingDevice
-from luthier_py.features.run.run import Launch
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.features.settings.run_settings import run_settings
 from luthier_py.rewrite.tool import load_tool

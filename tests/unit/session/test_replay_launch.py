@@ -12,14 +12,14 @@ from made_records import BASE, CODE, KERNEL, OBJECT, Bytes, arg, loaded_page, ma
 
 from luthier_py.base.errors import Invalid
 from luthier_py.binary.loader import KernelArg
-from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch
 from luthier_py.emulator.interface import Buffer
 from luthier_py.emulator.memory.device_memory import ALIGNMENT, GAP, Allocation
 from luthier_py.emulator.memory.touched import PAGE_BYTES, TouchedMemory, TouchedPage
-from luthier_py.features.replay import replay as replaying
+from luthier_py.features.replay import rerun as replaying
 from luthier_py.features.replay.address_map import MappedRange, RecordedBytes
 from luthier_py.features.replay.differing import BufferDifference
-from luthier_py.features.replay.replay import (
+from luthier_py.features.replay.rerun import (
     ReplayComparison,
     ReplayLaunch,
     check_layout,

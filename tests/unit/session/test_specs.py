@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from luthier_py.base.errors import Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator.interface.arguments import POINTERS
+from luthier_py.features.run.launch import check_arguments
 from luthier_py.features.run.launched import parse_dim
-from luthier_py.features.run.run import check_arguments
 from luthier_py.features.run.specs import TYPES, BufferSpec, Direction, ScalarSpec, parse_argument
 from luthier_py.samples import sample
 

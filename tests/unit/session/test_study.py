@@ -22,7 +22,7 @@ from patience import PATIENCE, until
 
 from luthier_py.features.campaign.engine import Variation
 from luthier_py.features.campaign.workers import on_cluster
-from luthier_py.features.commands.ending import ExitCode
+from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.features.study.cells import Cell
 from luthier_py.features.study.plan import plan_study

@@ -16,8 +16,8 @@ from patience import PATIENCE
 
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Ran, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Ran, run_instrumented, run_original
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import Tool, load_tool
 from luthier_py.samples import sample

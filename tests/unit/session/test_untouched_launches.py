@@ -9,8 +9,8 @@ import pytest
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Ran, run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Ran, run_instrumented
 from luthier_py.intrinsics import atomic_add
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import Several

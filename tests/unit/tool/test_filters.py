@@ -13,8 +13,8 @@ from compiled_samples import OPTIONS
 from luthier_py.base.errors import Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented, run_original
 from luthier_py.isa import OpFlag, Space, instruction_set, memory_access, target
 from luthier_py.program.analysis import analyse, loops_of, source_lines
 from luthier_py.program.ir import Function, Instr, Program, lift

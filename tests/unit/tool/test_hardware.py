@@ -15,7 +15,7 @@ from luthier_py.rewrite.jit import PayloadKey
 from luthier_py.rewrite.jit.compile import compile_keys
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import Mutator, Place, Tool, Variable, hardware_register, u32
-from luthier_py.rewrite.tool.arguments.check import arguments
+from luthier_py.rewrite.tool.arguments.check_parameters import arguments
 
 OUT = Variable(u32, LANES, name="out")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
-from luthier_py.features.demo.demo import is_right, launch_of
-from luthier_py.features.run.run import run_original
+from luthier_py.features.demo.samples import is_right, launch_of
+from luthier_py.features.run.launch import run_original
 from luthier_py.host.hip.device import HipDevice
 from luthier_py.samples import SAMPLES
 

@@ -55,7 +55,7 @@ class Author:
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
             written_s = 1_700_000_000 + len(text)  # what Python has compiled goes by size and time

@@ -10,7 +10,7 @@ import pytest
 from luthier_py.base.errors import Invalid
 from luthier_py.emulator.memory.device_memory import GAP, Memory
 from luthier_py.host.native.protocol import Message
-from luthier_py.host.worker.device.device import DeviceService
+from luthier_py.host.worker.device.emulated_device import DeviceService
 from luthier_py.host.worker.device.heap import SLAB_BYTES, Heap
 from luthier_py.host.worker.device.settings import parse_fine_atomics, parse_granularity
 from luthier_py.host.worker.wire import Request

@@ -126,6 +126,27 @@ def test_a_package_counts_whole(author: Author) -> None:
     assert [cached_edits(made(step)) for step in (1, 1, 22, 22)] == [False, True, False, True]
 
 
+def test_a_package_counts_whole_for_classes_in_packages_of_it(author: Author) -> None:
+    """The class's own folder is not all that it imports from."""
+    author.write("outer/__init__.py", "from .inner.steps import Steps\n")
+    author.write("outer/inner/__init__.py", "")
+    author.write("outer/inner/steps.py", "from luthier_py import Tool\nfrom ..helper import STEP\nclass Steps(Tool):\n"
+                                         "    cacheable = True\n    def instrument(self, m):\n        assert STEP\n")
+
+    def made(step: int) -> Copy:
+        author.write("outer/helper.py", f"STEP = {step}\n")
+        for name in [name for name in sys.modules if name.partition(".")[0] == "outer"]:
+            del sys.modules[name]
+        return made_by(author.load(author.folder / "outer"))
+
+    assert [cached_edits(made(step)) for step in (1, 1, 22, 22)] == [False, True, False, True]
+
+
+def test_one_source_needs_no_comma(author: Author) -> None:
+    with pytest.raises(ToolError, match=r"nowhere\.txt: it is one of a tool's `sources`, and is not there"):
+        made_by(author.tool("sources = 'nowhere.txt'"))
+
+
 def test_bases_count_with_what_they_declare(author: Author) -> None:
     author.write("limits.txt", "1")
     author.write("helping.py", "from luthier_py import Tool\nclass Base(Tool):\n    sources = 'limits.txt',\n")

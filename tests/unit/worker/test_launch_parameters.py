@@ -14,8 +14,8 @@ from luthier_py import LaunchParameter, Mutator, Tool, Variable, f32, f64, hook,
 from luthier_py.base.errors import HookError, Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import run_instrumented
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import run_instrumented
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.samples import sample
 

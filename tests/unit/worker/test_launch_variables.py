@@ -15,8 +15,8 @@ from luthier_py import LaunchVariable, Mutator, Tool, bf16, hook, ptr, u32, u64
 from luthier_py.base.errors import HookError, Invalid
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.features.demo.demo import launch_of
-from luthier_py.features.run.run import Launch, run_instrumented, run_original
+from luthier_py.features.demo.samples import launch_of
+from luthier_py.features.run.launch import Launch, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool.arguments.launch_variable import MOST_BYTES, launch_bytes

@@ -14,7 +14,7 @@ import pytest
 from loaded_command import run_luthier
 
 from luthier_py.base.errors import Invalid
-from luthier_py.features.exec.switching import switch
+from luthier_py.features.exec.attach_command import switch
 
 CODE = Path(__file__).parents[2] / "data" / "saxpy.co"
 LUTHIER = [sys.executable, "-c", "from luthier_py.cli import main; main()"]

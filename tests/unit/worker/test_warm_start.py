@@ -64,7 +64,7 @@ def test_a_warm_start_imports_nothing_that_translates(name: str, imported: Calla
     cold, warm = imported(name), imported(name)
     assert never(cold) and not never(warm)
     ours = {name for name in warm if name.startswith("luthier_py.")}
-    assert "luthier_py.host.worker.device.device" in ours and len(ours) <= MOST
+    assert "luthier_py.host.worker.device.emulated_device" in ours and len(ours) <= MOST
 
 
 def test_luthier_exec_imports_little(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import struct
 
 from luthier_py.binary.loader import SymbolType
 from luthier_py.emulator.devices.module import EmulatorModule
-from luthier_py.emulator.devices.recorded import HOSTCALLS
+from luthier_py.emulator.devices.recorded_launch import HOSTCALLS
 from luthier_py.emulator.waves.residency import COMPUTE_UNITS
 from luthier_py.host.worker.device import printing, properties
 from luthier_py.host.worker.wire import prefix_with_length

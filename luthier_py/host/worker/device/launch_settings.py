@@ -31,7 +31,7 @@ def launch_environment(options: LaunchOptions) -> dict[str, str]:
 
 
 def checks_are_wanted(environment: Mapping[str, str]) -> bool:
-    """For who takes no part in launches; what is wrong with them others say."""
+    """Whether checks are asked for, without reading which."""
     return bool(environment.get(_CHECK.variable))
 
 

@@ -103,7 +103,7 @@ class LaunchRecorder:
     def keep(self, device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) -> None:
         """The launch that was asked for last, which has ended."""
         from luthier_py.emulator.devices.record_file import write_record  # nor are these
-        from luthier_py.emulator.devices.recorded import capture_launch
+        from luthier_py.emulator.devices.recorded_launch import capture_launch
 
         number = self._launches - 1
         row: dict[str, object] = {"launch": number, "kernel": kernel.name, "process": os.getppid()}

@@ -1,4 +1,4 @@
-"""What a program is told of a kernel that it launches: whether and how it is instrumented, as tool/clone.c reads it.
+"""What the worker answers of a kernel that is launched: whether and how it is instrumented; host/tool/clone.c reads it.
 
 In: a kernel's record, its copy. Out: bytes. Invariant: an answer is one word, what is to be told of launches, and the
 copy if there is one.

@@ -1,6 +1,6 @@
 """A tool under a running program: patches its kernels, and reports what each launch counted.
 
-In: messages of runtime.native.protocol from the preloaded library. Out: instrumented copies; what `tool_run` tells.
+In: messages of host/native/protocol from the preloaded library. Out: instrumented copies; what `tool_run` tells.
 Invariant: a kernel that cannot be instrumented is named once with the reason, and runs as it is.
 """
 

@@ -1,6 +1,6 @@
 """The worker's native code as a library, which is made with those that need a worker.
 
-In: the C sources of this folder, and hip/control.h, which the program's side has too. Out: a library.
+In: the C sources of this folder, and host/hip/control.h, which the program's side has too. Out: a library.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from enum import IntEnum
 from functools import cache
 from pathlib import Path
 
-from luthier_py.host.native.build import RUNTIME_ROOT, build, compile_sources, link_library
+from luthier_py.host.native.build import HOST, build, compile_sources, link_library
 
 WORKER_LIBRARY = "libluthier_worker.so"
 HERE = Path(__file__).parent
-HIP = RUNTIME_ROOT / "hip"
+HIP = HOST / "hip"
 MOST_KNOWN = 512
 """Launches that native code begins by itself."""
 

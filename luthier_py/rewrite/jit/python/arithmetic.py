@@ -16,8 +16,8 @@ import operator
 from collections.abc import Callable
 
 from luthier_py.rewrite.jit.python.builder import Builder, constant, llvm, mangle_type
-from luthier_py.rewrite.tool.hooks.described import describe_type, difference
 from luthier_py.rewrite.tool.hooks.intrinsic import Operand, Value
+from luthier_py.rewrite.tool.hooks.type_names import describe_type, difference
 from luthier_py.rewrite.tool.hooks.types import (
     BF16,
     BOOL,

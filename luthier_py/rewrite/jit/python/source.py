@@ -17,8 +17,8 @@ from luthier_py.base.errors import HookError
 from luthier_py.rewrite.jit.python.mathematics import member
 from luthier_py.rewrite.tool.cpp.hip import Hooks
 from luthier_py.rewrite.tool.cpp.native import Native
+from luthier_py.rewrite.tool.hooks.generated import Written
 from luthier_py.rewrite.tool.hooks.hook import name_of, namespace
-from luthier_py.rewrite.tool.hooks.written import Written
 
 MISSING = object()
 _NOTHING = ast.parse("def nothing(): pass").body[0]

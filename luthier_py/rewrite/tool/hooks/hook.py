@@ -19,6 +19,7 @@ from luthier_py.rewrite.tool.arguments.expected import each
 from luthier_py.rewrite.tool.author import caller
 from luthier_py.rewrite.tool.cpp.native import Native
 from luthier_py.rewrite.tool.hooks.assembly import Assembly
+from luthier_py.rewrite.tool.hooks.generated import Written
 from luthier_py.rewrite.tool.hooks.printing import PRINTED, PRINTING, learn, prints
 from luthier_py.rewrite.tool.hooks.types import (
     BOOL,
@@ -31,7 +32,6 @@ from luthier_py.rewrite.tool.hooks.types import (
     device_type,
     pointer_to,
 )
-from luthier_py.rewrite.tool.hooks.written import Written
 from luthier_py.rewrite.tool.variables import Variable
 
 MOST_LEVELS = 1 << 16

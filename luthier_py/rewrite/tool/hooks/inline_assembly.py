@@ -1,7 +1,7 @@
 """Instructions in device code, as text.
 
-In: a text, values for its inputs and the types of its results. Out: nothing here: `jit.inline_assembly` says what it
-means. Invariant: on the host it is an error.
+In: a text, values for its inputs and the types of its results. Out: nothing here: `rewrite/jit/python/inline_assembly`
+says what it means. Invariant: on the host it is an error.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ NO_NAMES = CodeNames()
 
 
 class PacketDevice:
-    """Mutable: a GPU below somebody's queues; packets may be dispatched from several threads at once.
+    """Mutable: a GPU that executes packets of a foreign runtime, from several threads at once.
 
     ``names``: by which errors and profiles speak of kernels and places. ``interrupt`` is called when a wave interrupts
     the host (s_sendmsg), which it does after it wrote an event's mailbox. ``report`` gets what checks and the cycle

@@ -1,6 +1,6 @@
 """The emulator as a Device: memory, modules, launches of kernels by their handles.
 
-In: the calls of runtime.Device. Out: the same effects as on a GPU, and a profile of each launch.
+In: the calls of emulator.interface.Device. Out: the same effects as on a GPU, and a profile of each launch.
 Invariant: a kernel that goes wrong ends in a DeviceError that names the place; the process and the
 device live on.
 """
@@ -16,7 +16,7 @@ from luthier_py.binary.loader import MEMORY, CodeObject, load
 from luthier_py.binary.loader.origins import load_original, object_name
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.devices.module import EmulatorModule
-from luthier_py.emulator.devices.resident import DeviceLaunch, PacketDevice
+from luthier_py.emulator.devices.packet_device import DeviceLaunch, PacketDevice
 from luthier_py.emulator.interface.device import Buffer, Dim3, KernelHandle
 from luthier_py.emulator.launches.ready import LoadedLaunch
 from luthier_py.emulator.memory.device_memory import Memory, read_bytes, write_bytes
@@ -39,9 +39,9 @@ class EmulatorDevice(PacketDevice):
     """Mutable: one emulated GPU, with code that it has loaded. ``threads``: how many work-groups run at once;
     ``memory``: what several share.
 
-    ``others_write``: somebody else may write memory while a kernel runs; if not, one that waits for it is an error.
-    ``counts``: there is a profile of each launch. ``report`` gets what checks and the cycle model say of each.
-    """
+    ``others_write``: the host or another device may write memory while a kernel runs; if not, one that waits for it
+    is an error. ``counts``: there is a profile of each launch. ``report`` gets what checks and the cycle model say
+    of each. """
 
     def __init__(self, target: Target, threads: int = 1, options: LaunchOptions = NO_OPTIONS,
                  memory: Memory | None = None, others_write: bool = False, counts: bool = True,
@@ -155,7 +155,7 @@ class EmulatorDevice(PacketDevice):
         return self.last.touched
 
     def _code_at(self, pc: int, settings: Settings) -> HostedCode | None:
-        """Whichever module's it is: kernels may be given pointers to any function."""
+        """The code of the module that holds ``pc``: kernels may be given pointers to any function."""
         module = next((one for one in tuple(self._modules) if one.holds_code(pc)), None)
         return None if module is None else module.code(settings)
 

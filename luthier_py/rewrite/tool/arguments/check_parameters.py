@@ -23,8 +23,8 @@ from luthier_py.rewrite.tool.arguments.entry import Entry
 from luthier_py.rewrite.tool.arguments.launch_parameter import LaunchParameter
 from luthier_py.rewrite.tool.arguments.launch_variable import LaunchVariable
 from luthier_py.rewrite.tool.edits import Arg, Constant, Destination
-from luthier_py.rewrite.tool.hooks.described import difference
 from luthier_py.rewrite.tool.hooks.hook import PLAIN, Hook, Lanes, Parameter, Recipe, Signature
+from luthier_py.rewrite.tool.hooks.type_names import difference
 from luthier_py.rewrite.tool.hooks.types import BOOL, U32, U64, Kind, Pointer, Scalar, Type, pointer_to
 from luthier_py.rewrite.tool.records.channel import Channel, ChannelType, channel_type
 from luthier_py.rewrite.tool.variables import Element, Variable, WaveVariable

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from luthier_py.base.errors import Location, Unsupported
 from luthier_py.binary.loader import KernelRecord
-from luthier_py.emulator.devices.device import EmulatorDevice
+from luthier_py.emulator.devices.emulator_device import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.interface.device import Dim3, KernelHandle
 from luthier_py.emulator.launches.ready import LoadedLaunch

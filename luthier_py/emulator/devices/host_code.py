@@ -9,7 +9,7 @@ from luthier_py.base import llvm
 from luthier_py.binary.loader import CodeObject
 from luthier_py.binary.loader.initial import start_of
 from luthier_py.emulator.code.engine import object_code
-from luthier_py.emulator.devices.device import EmulatorDevice
+from luthier_py.emulator.devices.emulator_device import EmulatorDevice
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.parts import effort
 from luthier_py.emulator.translation.host_functions import translate

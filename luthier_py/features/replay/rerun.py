@@ -19,7 +19,7 @@ from luthier_py.binary.loader import CodeObject, KernelRecord, load, read_code
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
 from luthier_py.emulator.devices.record_file import read_record
-from luthier_py.emulator.devices.recorded import RecordedLaunch
+from luthier_py.emulator.devices.recorded_launch import RecordedLaunch
 from luthier_py.emulator.interface import Device, Module, compute_hidden_argument
 from luthier_py.emulator.memory.chosen_place import reserve_place
 from luthier_py.emulator.memory.device_memory import ALIGNMENT, GAP, Allocation, Memory
@@ -33,9 +33,9 @@ from luthier_py.features.replay.address_map import (
     relocate_arguments,
 )
 from luthier_py.features.replay.differing import BufferDifference, ComparedBytes, difference
+from luthier_py.features.run.launch import Dim, Done, Left
 from luthier_py.features.run.launched import launch_on, open_device, parse_emulator_target
-from luthier_py.features.run.reported_allocations import Ready, nobody
-from luthier_py.features.run.run import Dim, Done, Left
+from luthier_py.features.run.reported_allocations import Ready, ignore_allocations
 from luthier_py.features.settings.run_settings import EMULATOR, RunSettings
 from luthier_py.host.worker.device.findings import reporter
 from luthier_py.host.worker.device.properties import architecture
@@ -109,7 +109,7 @@ class ReplayLaunch(OfRecord):
     tolerance: float
     comparison: ReplayComparison | None = None
 
-    def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+    def run(self, device: Device, module: Module, kernel: str, ready: Ready = ignore_allocations) -> Left:
         """Memory as it was, the launch, and what differs then."""
         variables, missing = map_variables(self.record, self.home or module)
         recorded = pieces(self.record, sorted([*self.allocations, *variables], key=lambda one: one.start))

@@ -24,7 +24,7 @@ from luthier_py.emulator.interface import Buffer as DeviceBuffer
 from luthier_py.emulator.interface import Device, Module, pack_arguments
 from luthier_py.emulator.interface.arguments import POINTERS
 from luthier_py.features.run.receiving import Receiving
-from luthier_py.features.run.reported_allocations import Ready, nobody, own_memory, publish_allocations
+from luthier_py.features.run.reported_allocations import Ready, ignore_allocations, own_memory, publish_allocations
 from luthier_py.features.run.specs import ArgumentSpec, BufferSpec, ScalarSpec
 from luthier_py.report.received import Received, RecordCount
 from luthier_py.report.verdict import Verdict
@@ -56,7 +56,7 @@ class Launch:
     arguments: tuple[ArgumentSpec, ...]
     lds_bytes: int = 0
 
-    def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+    def run(self, device: Device, module: Module, kernel: str, ready: Ready = ignore_allocations) -> Left:
         """Make buffers for this launch alone, run it, and read the outputs back (`run_launch`)."""
         return run_launch(device, module, kernel, self, ready)
 
@@ -73,7 +73,7 @@ class Launchable(Protocol):
     @property
     def block(self) -> Dim: ...
 
-    def run(self, device: Device, module: Module, kernel: str, ready: Ready = nobody) -> Left:
+    def run(self, device: Device, module: Module, kernel: str, ready: Ready = ignore_allocations) -> Left:
         """``kernel`` of ``module``. ``ready`` is told what memory it may access, before it begins."""
         ...
 
@@ -242,7 +242,7 @@ def count_inserted(device: Device, made: Instrumented) -> int | None:
     return found
 
 
-def run_launch(device: Device, module: Module, kernel: str, launch: Launch, ready: Ready = nobody) -> Left:
+def run_launch(device: Device, module: Module, kernel: str, launch: Launch, ready: Ready = ignore_allocations) -> Left:
     """Upload, launch, wait, download."""
     handle = module.kernel(kernel)
     check_arguments(handle.record, launch.arguments)

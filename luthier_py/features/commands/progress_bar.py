@@ -1,4 +1,4 @@
-"""A bar on a terminal while instrumenting or a launch takes long; nothing where nobody looks at it.
+"""A bar on a terminal while instrumenting or a launch takes long; nothing where stderr is no terminal.
 
 In: the stages of the pipeline, the device of a launch. Out: a bar on stderr, which is gone at the end. Invariant: what
 takes less than AFTER shows nothing, nor does anything where stderr is no terminal.

@@ -1,6 +1,6 @@
 """The emulator as a program's device.
 
-In: messages of runtime.native.protocol. Out: memory from the arena, loaded code objects, launches in the order of their
+In: messages of host/native/protocol. Out: memory from the arena, loaded code objects, launches in the order of their
 commands, on a thread of their own. Invariant: after a launch has failed no later one starts, and the program is told.
 """
 
@@ -24,7 +24,7 @@ from luthier_py.base.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule
-from luthier_py.emulator.devices.recorded import HOSTCALLS
+from luthier_py.emulator.devices.recorded_launch import HOSTCALLS
 from luthier_py.emulator.interface import compute_hidden_argument
 from luthier_py.emulator.interface.device import Dim3
 from luthier_py.emulator.launches.ready import LoadedLaunch, threads_for
@@ -91,7 +91,7 @@ class DeviceService:
     over = False
 
     def handle_exit(self) -> None:
-        """What runs is for nobody; where it stands is told unless the program knew that it would end."""
+        """Abandon launches that still run, and report where each stands unless the program announced its exit."""
         if self._opened and not self.arena.left:
             end_launches(self._runs, self._end_launch)
 
@@ -104,7 +104,7 @@ class DeviceService:
             device.cancel(why)
 
     def answer(self, request: Request) -> bytes | None:
-        """Carry out one message of the program, or queue it for the launch thread (commands, from FIRST_TICKET on).
+        """Carry out one message of the program, or queue it for the launch thread (commands, from FIRST_COMMAND on).
         Refused where memory or a device is lacking; Invalid for an unknown message or address."""
         content = request.content
         if request.code >= protocol.FIRST_COMMAND:

@@ -1,6 +1,6 @@
 """Hooks that a tool writes itself: a syntax tree in the place of a Python function.
 
-In: a tree of device Python, and what its names stand for. Out: a Hook, compiled as any other (room jit). Invariant:
+In: a tree of device Python, and what its names stand for. Out: a Hook, compiled as any other (rewrite/jit). Invariant:
 nothing is executed to make one; what the tree may not say is refused as in a function, with the place given for it.
 """
 
