@@ -23,10 +23,10 @@
 # make foreign  kernels of bitsandbytes, Triton and IREE, fetched (500 MB), on the targets that they are compiled for, against NumPy (hours; PART=iree)
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
-# make docs    docs/reference.md, docs/coverage.md and docs/hip.md, made from the code
+# make docs    the pages of docs that are made from the code (PAGES in docs/generate.py)
 # make studies the results that pages show: tables, figures and what commands print (docs/studies)
 # make samples compile the sample kernels again (needs clang-22)
-# make native  compile the C of the emulator's run time again (needs clang-22 and opt-22)
+# make native  compile the C of the emulator's run time again (needs clang-22 and opt-22); a test compares
 #
 # Only Python (3.10 or newer, with venv) and make are needed; everything else goes into .venv.
 # The installation is editable, so what is changed in luthier_py/, tools/ and intrinsics/ holds at once.
