@@ -74,14 +74,14 @@ test-reference: .venv/installed-test
 
 test-stacks: .venv/installed-test
 	$(BIN)/python tests/stacks/run.py build/stacks --results build/stacks/results.json --table benchmarks/stacks.md $(ARGS)
-	LUTHIER_ROCM_STACK=build/stacks/rocm-5.2/unpacked $(BIN)/python -m pytest tests/unit/runtime/test_hsa_tables.py
+	LUTHIER_ROCM_STACK=build/stacks/rocm-5.2/unpacked $(BIN)/python -m pytest tests/unit/host/native/test_hsa_tables.py
 
 compare: .venv/installed-test
 	$(BIN)/python tests/conformance/compare.py $(ARGS)
 
 test-cupy: .venv/installed-test build/cupy/ready
 	LUTHIER_CUPY=$(CURDIR)/build/cupy/bin/python LUTHIER_HIP_INCLUDE=$(CURDIR)/build/cupy/include \
-		$(BIN)/python -m pytest tests/unit/worker/test_cupy.py $(ARGS)
+		$(BIN)/python -m pytest tests/unit/host/worker/test_cupy.py $(ARGS)
 
 # HIP's headers with hip_fp16.h are in triton's wheel of that time.
 build/cupy/ready:

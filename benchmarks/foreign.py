@@ -25,7 +25,7 @@ from luthier_py.binary.loader import load, unbundle
 from luthier_py.host.hip import runtime_folder
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "unit" / "worker"))
+sys.path.insert(0, str(ROOT / "tests" / "unit" / "host" / "worker"))
 from stand_ins import stand_in  # noqa: E402
 
 FOLDER = ROOT / "build" / "foreign"
@@ -62,21 +62,21 @@ def bitsandbytes() -> dict[str, list[str]]:
     library = max(Path(spec.origin).parent.glob("libbitsandbytes_rocm7??.so"))
     (FOLDER / "stand_ins").mkdir(parents=True, exist_ok=True)
     stand_in(library, FOLDER / "stand_ins")
-    program = ROOT / "tests" / "unit" / "worker" / "bitsandbytes_program.py"
+    program = ROOT / "tests" / "unit" / "host" / "worker" / "bitsandbytes_program.py"
     found = {load(member.data).target.name for member in unbundle(library.read_bytes(), library.name)}
     return {target: [sys.executable, str(program), str(library), "all"] for target in sorted(found)}
 
 
 def triton() -> dict[str, list[str]]:
-    """Kernels of tests/unit/worker/triton_kernels.py, compiled by Triton for each target that it knows best."""
-    program = ROOT / "tests" / "unit" / "worker" / "triton_kernels.py"
+    """Kernels of tests/unit/host/worker/triton_kernels.py, compiled by Triton for each target that it knows best."""
+    program = ROOT / "tests" / "unit" / "host" / "worker" / "triton_kernels.py"
     targets = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250")
     return {target: [sys.executable, str(program)] for target in targets}
 
 
 def iree() -> dict[str, list[str]]:
-    """Kernels of tests/unit/worker/iree_kernels.py, compiled by IREE for the targets that it knows tiles for."""
-    program = ROOT / "tests" / "unit" / "worker" / "iree_kernels.py"
+    """Kernels of tests/unit/host/worker/iree_kernels.py, compiled by IREE for the targets that it knows tiles for."""
+    program = ROOT / "tests" / "unit" / "host" / "worker" / "iree_kernels.py"
     targets = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250")
     return {target: [sys.executable, str(program), "all"] for target in targets}
 

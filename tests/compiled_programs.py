@@ -33,7 +33,7 @@ from luthier_py.host.hip import runtime_folder
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
-HOST_PROGRAMS = HERE / "unit" / "worker"
+HOST_PROGRAMS = HERE / "unit" / "host" / "worker"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "luthier-tests"
 UNUSED = 30 * 24 * 3600  # s after which a program is thrown away
 TARGET = "gfx90a"
@@ -158,7 +158,7 @@ def _beside_programs() -> list[Path]:
 
 
 def host_recipe(name: str, *flags: str, linked: bool = True) -> Recipe:
-    """tests/unit/worker/NAME.c; ``linked``: with libamdhip64."""
+    """tests/unit/host/worker/NAME.c; ``linked``: with libamdhip64."""
     source = HOST_PROGRAMS / f"{name}.c"
 
     def make(path: Path) -> None:
@@ -200,6 +200,6 @@ def program(require_tool: Callable[[str], str]) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def host_program(require_tool: Callable[[str], str]) -> Callable[..., Path]:
-    """``host_program(name, *flags)``: tests/unit/worker/NAME.c as an executable; see :func:`host_recipe`."""
+    """``host_program(name, *flags)``: tests/unit/host/worker/NAME.c as an executable; see :func:`host_recipe`."""
     require_tool("cc")
     return lambda *how, **more: compiled(host_recipe(*how, **more))

@@ -42,7 +42,7 @@ The mutant stands in the reference reader, against the right reader, which the c
 tests put a sample into the emulator instead. So what is measured is whether the cases tell a wrong meaning from the
 right one. A meaning that is written wrong from the start is wrong for both readers: that only what does not share it
 sees, which is a second definition of each function of values (tests/reference/test_definitions.py), and results from
-elsewhere (NumPy's in tests/unit/semantics, LLVM's tables of effects, programs and kernels of others).
+elsewhere (NumPy's in tests/unit/isa/semantics, LLVM's tables of effects, programs and kernels of others).
 
 *Same* have the normal form of the right meaning (operands of sums and products in one order): proved. *Untold* gave
 the same bits as the right one for 1,000 tuples of edge values, or, of a field or EXEC, in three times as many cases

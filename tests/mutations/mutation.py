@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-ROOMS = ("analysis", "inject", "jit", "link", "proof", "claim_check")
+ROOMS = "program/analysis", "rewrite/inject", "rewrite/jit", "binary/link", "proof", "rewrite/claim_check"
 """Whose lines are made wrong; each has a folder of tests."""
 
 
@@ -19,7 +19,7 @@ class Mutation:
 
     @property
     def room(self) -> str:
-        return next(room for room in ROOMS if room in PurePath(self.file).with_suffix("").parts)
+        return next(room for room in ROOMS if f"{PurePath(self.file).with_suffix('')}/".startswith(f"{room}/"))
 
 
 def of(file: str, *pairs: tuple[str, str]) -> tuple[Mutation, ...]:

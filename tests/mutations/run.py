@@ -40,7 +40,8 @@ from nearest import NEAREST  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 README = Path(__file__).resolve().parent / "README.md"
 COPIED = ("luthier_py", "tests", "tools", "intrinsics", "pyproject.toml", "docs", "benchmarks", "Makefile")
-SHARED = (("tests/golden", "tests/unit/pipeline", "tests/fuzz/test_damage.py"), ("tests/property", "tests/tools"))
+SHARED = (
+    ("tests/golden", "tests/unit/rewrite/pipeline", "tests/fuzz/test_damage.py"), ("tests/property", "tests/tools"))
 """What all rooms have in common, behind their own tests, the fast ones first."""
 SLOW = ("test_wild_addresses.py", "test_counting_random.py")  # about the emulator
 OPTIONS = "-x -q -p no:cacheprovider -p no:randomly --tb=no --tier=test --seconds=0".split()

@@ -28,7 +28,7 @@ from reference.values import some
 from reference.vector import same
 from reference.wave import LANES, M32, Wave
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "semantics"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "isa" / "semantics"))
 from waves import MODE as KERNEL_MODE  # noqa: E402
 from waves import run  # noqa: E402
 

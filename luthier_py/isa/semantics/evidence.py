@@ -25,7 +25,7 @@ COMPARED = ("gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950"
 """Targets whose rows are compared with the reference reader, with the size of a wave where that is not 64."""
 
 _WAITING, _ENDS, _BARRIERS, _MODES = (f"unit/{name}.py" for name in (
-    "emulator/test_waiting", "emulator/test_block_ends", "emulator/test_barriers", "semantics/test_modes"))
+    "emulator/test_waiting", "emulator/test_block_ends", "emulator/test_barriers", "isa/semantics/test_modes"))
 # Meanings that a straight run of instructions in one wave cannot show, and the file under tests that does.
 ELSEWHERE: dict[Meaning, str] = {
     # The wave gives way.
@@ -43,8 +43,8 @@ ELSEWHERE: dict[Meaning, str] = {
     Action.WAVE_ID: "unit/emulator/test_hardware_registers.py",  # a wave that is alone has number 0
     # Change what code means that follows.
     Action.SETREG: _MODES, Action.SETREG_IMM: _MODES, Action.ROUND_MODE: _MODES, Action.DENORM_MODE: _MODES,
-    Indexing.ON: "unit/semantics/test_lanes.py", Indexing.OFF: "unit/semantics/test_lanes.py",
-    Switch.SKIP: "unit/semantics/test_crossings.py",
+    Indexing.ON: "unit/isa/semantics/test_lanes.py", Indexing.OFF: "unit/isa/semantics/test_lanes.py",
+    Switch.SKIP: "unit/isa/semantics/test_crossings.py",
 }  # fmt: skip
 
 

@@ -185,9 +185,9 @@ def test_what_a_file_imports_of_packages_belongs_to_it(tmp_path: Path) -> None:
 
 
 def test_programs_that_a_file_names_belong_to_it() -> None:
-    worker = files.TESTS / "unit" / "worker"
+    worker = files.TESTS / "unit" / "host" / "worker"
     assert worker / "wave_trace.py" in files._made_of(worker / "test_channels_under_programs.py")
-    assert worker / "wave_trace.py" in files._made_of(files.TESTS / "unit" / "stack" / "test_rocm_channels.py")
+    assert worker / "wave_trace.py" in files._made_of(files.TESTS / "unit" / "host" / "stack" / "test_rocm_channels.py")
     assert worker / "foreign_numbers.py" in files._made_of(worker / "test_iree.py")
 
 

@@ -3,7 +3,7 @@
 In: a table row, of which only the names of its operands are looked at, and its meaning. Out: which operands and
 registers the meaning asks for, and which it writes. Value functions are run on values that remember what they were
 made of, so a source that a function does not look at is no read. Invariant: nothing here comes from LLVM's records,
-so that the two can be compared (tests/unit/semantics/test_effects.py).
+so that the two can be compared (tests/unit/isa/semantics/test_effects.py).
 """
 
 from __future__ import annotations
