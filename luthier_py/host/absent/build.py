@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from luthier_py.host.native.build import build, compile_sources, link_library
+from luthier_py.base.c_libraries import link_library
+from luthier_py.host.native.build import build, compile_sources
 
 _ROCPROFILER = """
 assign_callback_thread configure_buffer_tracing_service configure_callback_tracing_service context_is_valid

@@ -10,19 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from luthier_py.base.c_libraries import compile_each, link_library, object_file
 from luthier_py.host import hiprtc, roctx
-from luthier_py.host.native.build import (
-    HOLD,
-    MAPPED,
-    NATIVE,
-    TRACED,
-    build,
-    compilation,
-    compile_each,
-    compile_sources,
-    link_library,
-    object_file,
-)
+from luthier_py.host.native.build import HOLD, MAPPED, NATIVE, TRACED, build, compilation, compile_sources
 
 if TYPE_CHECKING:
     from luthier_py.host.hip.table import ApiFunction

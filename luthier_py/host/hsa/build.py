@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from luthier_py.host.native.build import NATIVE, build, compile_sources, link_library
+from luthier_py.base.c_libraries import link_library
+from luthier_py.host.native.build import NATIVE, build, compile_sources
 from luthier_py.host.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, make_tool_defines
 
 HSA_TOOL_LIBRARY = "libluthier_hsa_tool.so"

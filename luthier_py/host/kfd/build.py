@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from luthier_py.base.c_libraries import link_library
 from luthier_py.host.kfd import protocol
-from luthier_py.host.native.build import HOLD, MAPPED, NATIVE, build, compile_sources, link_library
+from luthier_py.host.native.build import HOLD, MAPPED, NATIVE, build, compile_sources
 
 DEVICE_LIBRARY = "libluthier_kfd.so"
 HERE = Path(__file__).parent

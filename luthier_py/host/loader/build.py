@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from luthier_py.host.native.build import build, compile_sources, link_library
+from luthier_py.base.c_libraries import link_library
+from luthier_py.host.native.build import build, compile_sources
 
 LOADER_LIBRARY = "libluthier_loader.so"
 HERE = Path(__file__).parent

@@ -12,10 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from luthier_py.base import c_libraries
-from luthier_py.base.c_libraries import compile_each, link_library, object_file
 from luthier_py.host.native import protocol
 
-__all__ = ["compile_each", "link_library", "object_file"]
 HERE = Path(__file__).parent
 NATIVE = tuple(HERE / f"{name}.c" for name in ("guest", "handles", "keyed", "wire"))
 HOLD = HERE / "hold.c"

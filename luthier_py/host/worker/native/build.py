@@ -10,7 +10,8 @@ from enum import IntEnum
 from functools import cache
 from pathlib import Path
 
-from luthier_py.host.native.build import HOST, build, compile_sources, link_library
+from luthier_py.base.c_libraries import link_library
+from luthier_py.host.native.build import HOST, build, compile_sources
 
 WORKER_LIBRARY = "libluthier_worker.so"
 HERE = Path(__file__).parent

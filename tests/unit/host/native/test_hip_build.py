@@ -210,7 +210,7 @@ def test_the_loader_finds_libraries_whatever_the_cache_is_called(
     def compile_all(folder: Path) -> None:
         source = folder / "said.c"
         source.write_text("#include <stdio.h>\n__attribute__((constructor)) void said(void) { puts(\"loaded\"); }\n")
-        native.link_library(folder / "said.so", native.compile_sources(folder, [source]))
+        c_libraries.link_library(folder / "said.so", native.compile_sources(folder, [source]))
 
     for _ in range(1 + cached):  # made, and found again
         folder = native.build("said", (), dict, compile_all)

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from luthier_py.host.native.build import HERE, compile_sources, link_library
+from luthier_py.base.c_libraries import link_library
+from luthier_py.host.native.build import HERE, compile_sources
 
 STRIDES = 1, 8, 16, 4096  # of addresses, which memory has in multiples
 
