@@ -1,4 +1,4 @@
-"""What every house stands on: errors, names, storage, lazily loaded exports, LLVM.
+"""What all other packages use: errors, names, storage, lazily loaded exports, LLVM.
 
-In: nothing of the project. Invariant: it knows no GPU and no code object.
+In: nothing of the project. Invariant: nothing here depends on a GPU or a code object.
 """

@@ -1,4 +1,4 @@
-"""Building C libraries: by the system's compiler at first use, kept by content in the cache.
+"""Building C libraries: by the system's compiler at first use, cached by content.
 
 In: sources, and texts that are generated. Out: a folder with libraries.
 Invariant: a folder appears whole or not at all, and its name says everything that it was made of: for what is generated
@@ -23,7 +23,7 @@ from luthier_py.base.storage import CACHE, cache_folder, cache_key, do_without, 
 CHECKSUM = "checksum"
 """In a cached folder: of all else in it."""
 STRICT = "LUTHIER_WERROR"
-"""Set where a compiler's warning is an error: in CI, not with the compiler of whoever installs this."""
+"""Set where a compiler's warning is an error: in CI, not with the compiler of a user's machine."""
 SPLITTING = set(" :;$\t\n")
 """What no name has in lists of the loader."""
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-pthread", "-fvisibility=hidden")
@@ -117,7 +117,7 @@ def _ensure_loadable_path(folder: Path) -> Path:
 
 
 def _find_cached(folder: Path) -> Path | None:
-    """What is cached, if it is there and whole, and nobody else could have made it."""
+    """The cached folder, if it exists, is complete, and no other user could have written it."""
     try:
         return folder if _whole(folder) else None
     except PermissionError as error:
@@ -128,7 +128,7 @@ def _find_cached(folder: Path) -> Path | None:
 
 
 def _whole(folder: Path) -> bool:
-    """Raises OSError: PermissionError where somebody else could have made what is there."""
+    """Raises OSError: PermissionError if another user could have written the files."""
     for path in (folder.parents[1], folder.parent, folder, *folder.iterdir()):
         trust(path, path.stat())
     try:

@@ -117,7 +117,7 @@ class ToolError(LuthierError):
 
 
 class EditConflict(LuthierError):
-    """A recorded edit cannot be applied where it was asked for."""
+    """A recorded edit cannot be applied at its place."""
 
 
 class OutOfRegisters(LuthierError):
@@ -152,7 +152,7 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceFault:
-    """A wave's fault, for whoever answers it; addresses are those of the device."""
+    """A wave's fault, for the code that handles it; addresses are those of the device."""
 
     kind: FaultKind
     pc: int                     # of the instruction; of a bad jump, where it went
@@ -174,8 +174,8 @@ class TimeLimit(DeviceError):
 
 
 def one_line(error: Exception) -> str:
-    """What went wrong; for what nobody raised on purpose also its type, and the file and line that it comes from: those
-    of the tool, if it went through one."""
+    """The error's message; for an unexpected exception also its type, and the file and line that raised it: those of
+    the tool, if a tool is on the stack."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, (LuthierError, OSError)):

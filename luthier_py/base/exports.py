@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when somebody first asks for them, so that nobody pays for others.
+"""Names of a package that are loaded at first use, so that a program does not pay for those it does not use.
 
 In: a package, and which of its modules has which names. Out: the package's ``__getattr__``. Invariant: no module has
 the name of something that its package exports so, or Python would take the one for the other.

@@ -63,15 +63,15 @@ def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
 
 
 def apart(work: Callable[[], bytes], seconds: int = 0) -> bytes:
-    """What ``work`` gives, in a child process: where LLVM cannot make code it ends the process that asked. Invalid has
-    its words. A child costs some 10 ms, of a large process more; ``seconds``: after which it ends, 0 for never."""
+    """The result of ``work``, run in a child process: LLVM ends its process where it cannot make code. Invalid has its
+    message. A child costs some 10 ms, of a large process more; ``seconds``: after which it ends, 0 for never."""
     with TemporaryFile() as made, TemporaryFile() as said:
         with LOCK, _lock_of_finalizers(), catch_warnings():
             simplefilter("ignore", DeprecationWarning)  # of Python 3.12: other threads are not in the child
             child = os.fork()
         if not child:
             _work_as_child(work, made.fileno(), said.fileno(), seconds)
-        with suppress(ChildProcessError):  # somebody else has waited for it
+        with suppress(ChildProcessError):  # other code of the process has waited for it
             os.waitpid(child, 0)
         made.seek(0)
         said.seek(0)
@@ -83,7 +83,8 @@ def apart(work: Callable[[], bytes], seconds: int = 0) -> bytes:
 
 
 def _lock_of_finalizers() -> AbstractContextManager[object]:
-    """llvmlite's own: they take it without ours. Held while a process forks, nobody else has it in the child."""
+    """llvmlite's own: they take it without ours. Held while a process forks, it is free of other owners in the
+    child."""
     found: AbstractContextManager[object] = getattr(load_binding().ffi.lib, "_lock", nullcontext())
     return found
 
@@ -238,7 +239,7 @@ def host_function(bitcode: bytes, name: str, ir: str = "") -> bytes:
                 function.linkage = "internal"
         passes = llvm.create_new_module_pass_manager()
         passes.add_global_dead_code_eliminate_pass()
-        passes.add_always_inliner_pass()  # before anything is done to what is general, for all that nobody wants
+        passes.add_always_inliner_pass()  # before other passes optimise general code that no caller uses
         passes.add_global_dead_code_eliminate_pass()
         passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
         _run_host_passes(module, machine)

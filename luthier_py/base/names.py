@@ -4,7 +4,7 @@ In: a symbol. Out: its C++ name by the C++ runtime's own ``__cxa_demangle`` (Ita
 a target region of OpenMP, its function and line (LLVM, OMPIRBuilder.cpp, getTargetRegionEntryFnName: the file's device
 and number in hexadecimal digits, the function's symbol, the line, and a count from the line's second region on).
 Invariant: what is no mangled name stays as it is, as do all names on a computer without that library.
-A shortened name ends with eight digits that tell it apart; those of a kernel's folder in a report are the same.
+A shortened name ends with eight digits that distinguish it; those of a kernel's folder in a report are the same.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def shorten_name(name: str, symbol: str = "", most: int = LONGEST) -> str:
 
 
 def short_digest(text: str) -> str:
-    """Eight hexadecimal digits that tell a text apart."""
+    """Eight hexadecimal digits of a text's digest."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 

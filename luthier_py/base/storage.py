@@ -116,7 +116,7 @@ def own_folder(folder: Path) -> None:
 
 
 def trust(path: Path, found: os.stat_result) -> None:
-    """Raises PermissionError where somebody else could have made what is there."""
+    """Raises PermissionError if another user could have written the file."""
     if found.st_uid not in (os.geteuid(), 0):
         raise PermissionError(errno.EPERM, f"it belongs to user {found.st_uid}", str(path))
     if found.st_mode & _OTHERS_WRITE:
@@ -211,7 +211,7 @@ def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False)
 
 @contextmanager
 def _about(path: Path) -> Iterator[None]:
-    """An error names what the user knows, not the temporary file."""
+    """An error names the user's file, not the temporary one."""
     try:
         yield
     except OSError as error:
@@ -237,7 +237,7 @@ def _umask() -> int:
 
 
 _written: dict[Path, int] = {}
-"""Bytes by folder of a shelf, since somebody last looked after its size."""
+"""Bytes written by folder of a shelf, since its size was last checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class Shelf:
     limit_bytes: int
 
     def read(self, key: str) -> bytes | None:
-        """What is kept under a key, if it is there and whole."""
+        """What is stored under a key, if it exists and is complete."""
         path = self._path(key)
         if path is None:
             return None
@@ -335,7 +335,7 @@ def sources(*rooms: str) -> str:
         return kept.decode()
     contents = (part for path, _ in files for part in (os.path.relpath(path, package), Path(path).read_bytes()))
     content = cache_key(sys.version, *contents)
-    if all(os.stat(path).st_mtime_ns == found.st_mtime_ns for path, found in files):  # nobody wrote meanwhile
+    if all(os.stat(path).st_mtime_ns == found.st_mtime_ns for path, found in files):  # no file was changed meanwhile
         _CONTENTS.write(key, content.encode())
     return content
 

@@ -1,7 +1,7 @@
 """The command line: arguments in, one call of a feature, text or JSON out. No logic lives here.
 
-Exit codes: 0 all that was asked for was done; 1 an error, or something was not delivered, a line on stderr for each;
-2 wrong usage; 3 a tool was asked for and observed nothing.
+Exit codes: 0 all that was requested was done; 1 an error, or something was not delivered, a line on stderr for each;
+2 wrong usage; 3 a tool was requested and observed nothing.
 """
 
 from __future__ import annotations

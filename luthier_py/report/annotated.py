@@ -20,7 +20,7 @@ from luthier_py.report.sources import SourceFile, SourceFolder
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands beside an instruction or a line: a cell for each column, and its heat, from 0 to 1."""
+    """The columns beside an instruction or a line: a cell for each column, and its heat, from 0 to 1."""
 
     cells: tuple[str, ...]
     heat: float = 0.0
@@ -71,7 +71,7 @@ def source_table(
     file: str, source: SourceFile, columns: tuple[str, ...], beside: Mapping[int, Beside],
     between: Mapping[int, Sequence[HtmlRow]] | None = None,
 ) -> HtmlTable:
-    """A source file with what stands beside its lines, by their numbers; ``between``: rows behind some of them."""
+    """A source file with the columns beside its lines, by their numbers; ``between``: rows behind some of them."""
     rows, nothing = [], Beside(("",) * len(columns))
     for number, text in enumerate(source.lines, start=1):
         numbers = beside.get(number, nothing)

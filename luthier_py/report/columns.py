@@ -14,7 +14,7 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # how they begin (OWASP, "CSV
 
 def align_columns(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int, first: int = 0) -> str:
     """Lines of columns as wide as they need to be; the ``first`` and the last ``left`` columns are texts, the others
-    numbers. Columns of texts that nothing stands in are left out."""
+    numbers. Empty columns of texts are left out."""
     cells = [list(map(str, row)) for row in (header, *rows)]
     texts = [*range(first), *range(len(header) - left, len(header))]
     empty = {at for at in texts if len(cells) > 1 and not any(row[at] for row in cells[1:])}

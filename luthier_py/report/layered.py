@@ -1,7 +1,7 @@
 """Where the boxes of a graph stand, layer below layer, and how the lines between them go.
 
 In: sizes of boxes, edges, the boxes where ways begin. Out: corners and lines. Invariant: no two boxes overlap, no line
-goes through a box, and lines run across or down only, but for those that go back, which run up beside the boxes.
+goes through a box, and lines run across or down only, but for back edges, which run up beside the boxes.
 
 The steps are Sugiyama's: edges that go back are set aside (those to a box that the way to them came through); a box's
 layer is the longest way to it; an edge over several layers gets a bend in each, which those to the same box share;
@@ -124,7 +124,7 @@ class _Layers:
         return STRAIGHT if node >= self.boxes else 1.0
 
     def _spread(self, layer: Sequence[int], wanted: Mapping[int, float]) -> None:
-        """As near to ``wanted`` as widths let them, squares of distances being least."""
+        """Places as near to ``wanted`` as widths let them, by least squares."""
         shift, at, pools = 0.0, list[float](), list[tuple[float, float, int]]()  # of a pool: its place, weight, count
         for number, node in enumerate(layer):
             if number:

@@ -59,7 +59,7 @@ class LiveTable:
         while not over and self._failure is None:
             try:
                 self._look()
-            except Exception as error:  # the tool's, or the stream's; the run goes on, and its end tells it
+            except Exception as error:  # the tool's, or the stream's; the run continues, and `close` raises it
                 self._failure = error
             over = self._over.wait(self._seconds)
 

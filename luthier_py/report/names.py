@@ -1,7 +1,7 @@
 """Names of files and folders for things that a program has named: kernels, and what tools make of them.
 
 In: any text. Out: a name that every file system takes, inside the folder that it is put into. Invariant: a FileNames
-gives no name twice, and none that file systems which do not tell case apart would take for another.
+gives no name twice, and no two that differ in case alone, which some file systems take for one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 @dataclass(slots=True)
 class FileNames:
-    """Mutable: knows the names that are taken."""
+    """Mutable: the names that are taken."""
 
     taken: Counter[str] = field(default_factory=Counter)
 
@@ -33,7 +33,8 @@ class FileNames:
 
 
 def file_name(text: str) -> str:
-    """``text`` itself where it is a plain name; otherwise what is plain of it, and a digest that tells it apart."""
+    """``text`` itself where it is a plain name; otherwise its plain characters, and a digest that distinguishes
+    it."""
     name = _UNSAFE.sub("_", text)[:LONGEST]
     if name == text and text and not text.startswith((".", "-")):
         return name

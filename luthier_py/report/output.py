@@ -1,8 +1,9 @@
 """Where the reports of a run go: lines as they come, or one file at its end; and the tool's own files.
 
 In: each launch with its report, in order; the verdict. Out: LUTHIER_OUTPUT (text, CSV or JSON, as docs/output.md has
-them) and LUTHIER_REPORT (a folder). Invariant: text is appended line by line, whoever else writes to that file; other
-files are whole or not there, and what they are made of waits on disk, so that memory does not grow with the launches.
+them) and LUTHIER_REPORT (a folder). Invariant: text is appended line by line, even if other processes write to that
+file; other files are whole or not there, and what they are made of waits on disk, so that memory does not grow with
+the launches.
 """
 
 from __future__ import annotations
@@ -58,22 +59,22 @@ class Launches:
 
 
 class Output:
-    """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for. ``in_time``:
-    launches come while a program runs, so that what was counted so far can be shown (LUTHIER_LIVE)."""
+    """Mutable: what is to be written at the end. Text is written to ``stream`` where no file was requested.
+    ``in_time``: launches come while a program runs, so that what was counted so far can be shown (LUTHIER_LIVE)."""
 
     def __init__(self, tool: Tool, stream: TextIO | None = None, in_time: bool = False) -> None:
         self.tool = tool
         self.stream = sys.stderr if stream is None else stream
         self._rows = SpooledRows(tool.selection.output)
         self._columns: dict[str, None] = {}
-        self._named: set[str] = set()  # kernels whose whole names were told
+        self._named: set[str] = set()  # kernels whose whole names were printed
         self._launches: dict[tuple[tuple[str, ...], str, int], Launches] = {}  # kernels may have one name
         self._so_far, seconds = SoFar(tool), tool.selection.live if in_time else 0.0
         self.live = LiveTable(self._so_far, self.stream, seconds) if seconds else None
 
     @property
     def wants_texts(self) -> bool:
-        """Whether launches are told one by one."""
+        """Whether launches are reported one by one."""
         path = self.tool.selection.output
         return self.live is None if path is None else path.suffix == ".txt"
 
@@ -152,7 +153,7 @@ class Output:
         return written
 
     def close(self) -> None:
-        """What waits on disk goes; for what could not be finished as well."""
+        """Remove what waits on disk, also after a failure."""
         self._rows.close()
 
     def _keep_row(self, result: LaunchResult, report: Any, flat: bool) -> None:

@@ -64,7 +64,7 @@ def roofline(
     slope: tuple[str, float], roofs: Mapping[str, float], points: Mapping[str, float], title: str
 ) -> bytes:
     """Flops a cycle over flops per byte: at most ``slope`` bytes a cycle, and of ``roofs`` flops a cycle. ``points``
-    are flops per byte; each stands as high as bytes and the highest roof let it, since how fast it was is not known."""
+    are flops per byte; each is drawn as high as bytes and the highest roof let it, since its speed is not known."""
     figure, axes = _plane(title, "flops per byte of global memory", "flops a cycle, at most")
     highest = max(roofs.values(), default=0.0)
     ends = [highest / slope[1], *points.values()]

@@ -62,7 +62,8 @@ class Received:
         """What assertions of device code said."""
 
     def begin(self, launch: LaunchResult) -> None:
-        """Records may come of it. Where nobody says when launches end, the last ones are known."""
+        """Accept records of a launch. Where ends of launches are not reported, the last KNOWN_LAUNCHES are
+        remembered."""
         self._launches[launch.index] = launch
         if len(self._launches) > KNOWN_LAUNCHES:
             del self._launches[next(iter(self._launches))]
@@ -76,7 +77,7 @@ class Received:
         return self.counts.setdefault(self.tool.name_channel(channel), RecordCount())
 
     def take(self, channel: Channel, slots: NDArray[Any]) -> None:
-        """Hand on what was taken out of a ring; raises what the tool or a file raises, the first time."""
+        """Pass what was taken out of a ring to the tool and its file; raises what these raise, the first time."""
         count = self.count(channel)
         count.received += len(slots)
         count.failed += len(slots)
@@ -111,7 +112,7 @@ class Received:
 
 
 def _by_launch(slots: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Stretches of one launch each."""
+    """Ranges of slots of one launch each."""
     numbers = slots["#launch"]
     ends = [*(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(slots)] if len(slots) else []
     start = 0

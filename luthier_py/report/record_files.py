@@ -1,7 +1,8 @@
 """Records in files: NDJSON, a line for each, or Parquet.
 
 In: structured arrays as they come, and the launch that each is of. Out: a file with the record's fields as columns, and
-``launch`` where the record has no field of that name. Invariant: what does not fit into memory is not kept in it.
+``launch`` where the record has no field of that name. Invariant: records are written as they come, not collected in
+memory.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def advice(code: bytes, tool: Tool, kernel: str) -> str:
 
 @contextmanager
 def suggest_remedies(code: bytes, tool: Tool) -> Iterator[None]:
-    """Whoever has no register left is told what needs less."""
+    """An OutOfRegisters error also names choices that need fewer registers."""
     try:
         yield
     except OutOfRegisters as error:
@@ -49,7 +49,8 @@ def suggest_remedies(code: bytes, tool: Tool) -> Iterator[None]:
 
 
 def _others(tool: Tool) -> Iterator[tuple[str, Tool]]:
-    """The tool with another choice of its own; of several each alone; of a tool that is installed others that are."""
+    """The tool with another choice of an option; each of several tools alone; for an installed tool, the other
+    installed ones."""
     for name, option in tool.options.items():
         for choice in option.choices:
             if choice != tool.option_values[name]:

@@ -1,7 +1,8 @@
-"""What a run tells, kept on disk as it comes: a run may be longer than memory is.
+"""What a run reports, stored on disk as it comes: it may be larger than memory.
 
-In: rows of plain data, or Python objects, one after the other. Out: the same, in order, as often as they are wanted.
-Invariant: a process holds nothing of them but where they are; the files have no name, or go when they are closed.
+In: rows of plain data, or Python objects, one after the other. Out: the same, in order, as often as they are read.
+Invariant: a process holds nothing of them but where they are; the files have no name, or are removed when they are
+closed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: reports of launches of one kernel, as data, and what their tool declares (`tool.amounts`). Out: numbers by section,
 thing and name. Invariant: every number of a report is there, however deep. Where nothing is declared whole numbers are
 counts and add up, those called worst, most, longest or max are greatest values, and a number with a fraction, which is
-a mean or a share, is kept only where it stands for itself. Not there: addresses, which name things of one build only,
+a mean or a share, is included only where it is the only one. Not there: addresses, which name things of one build only,
 and examples (`FIRST`), which are of no amount.
 """
 
@@ -118,7 +118,8 @@ def _add_rows(
     found: AddedUp, section: str, prefix: str, rows: Iterable[Mapping[str, Any]], kind: Declaration | None,
     keys: Sequence[str],
 ) -> None:
-    """By source line and by opcode, as far as rows tell; others in their order, which two builds have in common."""
+    """Add rows by source line and by opcode, as far as rows name these; others in their order, which two builds have in
+    common."""
     order: Counter[str] = Counter()
     for row in _in_order(rows, kind):
         words = " ".join(_words(row, found.kernel, keys))

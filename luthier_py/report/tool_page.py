@@ -2,7 +2,7 @@
 
 In: a tool, a launch, its report. Out: the page, or nothing where no row has an address. Invariant: a row is shown where
 its instruction is; numbers of several rows of an instruction or a line are put together as everywhere (`tallies`).
-What a report says of source lines itself (`lines`) stands there alone: a row of it may be of several lines.
+What a report says of source lines itself (`lines`) is shown there alone: a row of it may be of several lines.
 """
 
 from __future__ import annotations

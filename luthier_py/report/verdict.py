@@ -1,8 +1,8 @@
 """The verdict that every run with a tool ends with.
 
-In: what became of each launch and each kernel, told as it happens. Out: a line for people, details where they are
-wanted, facts for programs. Invariant: nothing is dropped: launches = those that were not selected + those that ran as
-they are + those that were instrumented, and a kernel that was refused is named with the reason.
+In: what became of each launch and each kernel, reported as it happens. Out: a line for people, details on request,
+facts for programs. Invariant: nothing is dropped: launches = those that were not selected + those that ran as they are
++ those that were instrumented, and a kernel that was refused is named with the reason.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Verdict:
     failed: int = 0
     """Of the selected ones, those that the runtime did not begin."""
     unseen: int = 0
-    """Others, of which only the device knows: they went past the tool."""
+    """Others, which only the device counted: they bypassed the tool."""
     detached: int = 0
     """Of those that were not selected, those while the tool was off."""
     lost: int = 0
@@ -85,7 +85,7 @@ class Verdict:
     unobserved: dict[str, int] = field(default_factory=dict)
     """Launches in which the tool ran and had nothing to go by, by its reasons."""
     findings: int = 0
-    """Mistakes that reports tell."""
+    """Mistakes that reports name."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of all instrumentation, by stage."""
     records: dict[str, RecordCount] = field(default_factory=dict)

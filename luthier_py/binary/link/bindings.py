@@ -1,8 +1,9 @@
-"""What a code object of its own names of the original: to be bound, once the original has an address.
+"""What a standalone code object names of the original: to be bound, once the original has an address.
 
-In: a patch that was linked apart. Out: a binding for each address of the original that its code builds. Invariant:
-with all of them filled in, the code uses the program's variables and constants where the program has them, and knows
-functions by what the program's pointers hold; its own code and the tool's variables alone are reached by the PC.
+In: a patch that was linked as a standalone code object. Out: a binding for each address of the original that its code
+builds. Invariant: with all of them filled in, the code uses the program's variables and constants where the program has
+them, and knows functions by what the program's pointers hold; its own code and the tool's variables alone are reached
+by the PC.
 
 Any variable that the program can name says where the original is: ROCr's loader puts all segments of a code object into
 one allocation (ExecutableImpl::LoadSegmentsV2).

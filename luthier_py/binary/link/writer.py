@@ -57,7 +57,7 @@ def link(obj: CodeObject, patch: Patch) -> bytes:
 
 
 def link_apart(obj: CodeObject, patch: Patch) -> bytes:
-    """The patch as a code object of its own, with nothing of ``obj`` in it. Distances to addresses of ``obj`` are as if
+    """The patch as a standalone code object, with nothing of ``obj`` in it. Distances to addresses of ``obj`` are as if
     both had been loaded at zero, until :func:`luthier_py.binary.link.bindings.apply_bindings` makes them addresses."""
     return _append(read_object(make_standalone(obj), obj.name), patch, obj)
 

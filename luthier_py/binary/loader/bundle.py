@@ -2,8 +2,8 @@
 
 In: an AMD GPU code object, a HIP fat binary (``__CLANG_OFFLOAD_BUNDLE__``, or compressed, ``CCOB``), or a host ELF
 that carries fat binaries in section .hip_fatbin. Out: the device code objects in it, one at a time. Invariant: every
-member lies in the file, or in what one compressed bundle of it holds, and shares its memory until it is asked for its
-bytes; what is broken costs itself only. (Clang documentation, "ClangOffloadBundler".)
+member lies in the file, or in what one compressed bundle of it holds, and shares its memory until its bytes are
+requested; what is broken costs itself only. (Clang documentation, "ClangOffloadBundler".)
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _decompress_bundle(
 
 
 def _may_end(data: bytes | mmap, at: int) -> bool:
-    """Whether a bundle whose size nobody vouches for may end at ``at``: padding or another bundle follows."""
+    """Whether a bundle whose size no header gives may end at ``at``: padding or another bundle follows."""
     behind = data[at : at + len(MAGIC)]
     return at <= len(data) and (not behind.strip(b"\0") or behind.startswith(_MAGICS))
 

@@ -3,7 +3,7 @@
 In: the bytes of a code object ELF, versions 3 to 6. Out: :class:`CodeObject`. Invariant: every kernel's
 descriptor lies in the file, its entry in executable memory, and its metadata has the shape that
 AMDGPUUsage, "Code Object Metadata", prescribes. An object without metadata has the kernels that its descriptors'
-symbols name, as ROCr loads them, and nobody knows their arguments. A kernel or symbol that breaks this is left out and
+symbols name, as ROCr loads them, and their arguments are unknown. A kernel or symbol that breaks this is left out and
 named with the reason; an object that is broken as a whole is Malformed.
 """
 
@@ -38,7 +38,7 @@ from luthier_py.isa.model.target_id import Setting, TargetId
 
 MEMORY = "<memory>"  # the name of bytes that have none
 MOST_STACK_BYTES = 16384
-"""Of a lane, for stacks that nobody knows the depth of, beyond what descriptors count. HIP gives 1,024 in all, or what
+"""Of a lane, for stacks of unknown depth, beyond what descriptors count. HIP gives 1,024 in all, or what
 hipDeviceSetLimit says."""
 
 
@@ -95,7 +95,7 @@ class KernelRecord:
 
     @property
     def uses_dynamic_stack(self) -> bool:
-        """Whether nobody knows how deep its stack is: it calls itself, or what it has the address of."""
+        """Whether its stack's depth is unknown: it calls itself, or functions by their addresses."""
         return bool(self.descriptor.uses_dynamic_stack or self.metadata.get(".uses_dynamic_stack"))
 
     @property

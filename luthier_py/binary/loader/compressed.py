@@ -32,7 +32,7 @@ class Method(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands before the compressed data."""
+    """The header before the compressed data."""
 
     at: int
     data_at: int
@@ -68,7 +68,7 @@ class Budget:
     def take(self, head: Head, what: str) -> None:
         """Malformed if the file would unpack to too much with this bundle."""
         packed = head.end - head.data_at
-        self.packed = min(self.packed + packed, self.file_bytes)  # where a bundle of version 1 ends nobody says
+        self.packed = min(self.packed + packed, self.file_bytes)  # a head of version 1 has no size
         limit = compute_unpacked_limit(self.packed)
         if self.unpacked + head.size > limit:
             raise Malformed(f"{what}: {packed} bytes claim to hold {head.size}, but what is compressed in this file "
@@ -108,5 +108,5 @@ def unzstd(packed: bytes, most: int) -> bytes:
 
 
 def unknown(name: str) -> Unsupported:
-    """The error, to be raised, for a file that begins with CCOB, but with no head that `head_at` knows."""
+    """The error, to be raised, for a file that begins with CCOB, but with no head that `head_at` can read."""
     return Unsupported(f"{name}: a compressed offload bundle, but not of versions 1 to 3 with zlib or zstd")

@@ -4,7 +4,7 @@ In: 64 bytes. Out: every field of AMDGPUUsage, "Kernel Descriptor", as a propert
 fields replaced. Invariant: bits that no replaced field covers, reserved ones included, stay as they were.
 
 Fields are named as in LLVM's AMDHSAKernelDescriptor.h. Some bits mean different things on different
-targets; each meaning has a name of its own, and the comment says for which major versions of the ISA.
+targets; each meaning has a separate name, and the comment says for which major versions of the ISA.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ class KernelDescriptor:
         return max(min(_round_up(count, granule), target.vgpr_total_limit), count)
 
     def count_addressable_vgprs(self, target: Target) -> int:
-        """Vector registers that code may name: what is allocated beside is nobody's (AMDGPUUsage, COMPUTE_PGM_RSRC1,
-        GRANULATED_WORKITEM_VGPR_COUNT)."""
+        """Vector registers that code may name: what is allocated beyond cannot be named (AMDGPUUsage,
+        COMPUTE_PGM_RSRC1, GRANULATED_WORKITEM_VGPR_COUNT)."""
         granule = target.wave_registers(self.wave_size).encoding_granule
         return (self.granulated_workitem_vgpr_count + 1) * granule
 
@@ -185,7 +185,7 @@ class KernelDescriptor:
         return min(self.accum_offset, count) if target.unified_agprs else count
 
     def agpr_count(self, target: Target) -> int:
-        """AGPRs of a wave that have names; what granules allocate beyond is nobody's."""
+        """AGPRs of a wave that code may name; what granules allocate beyond is unused."""
         if not target.has_agprs:
             return 0
         count = self.vgpr_count(target)

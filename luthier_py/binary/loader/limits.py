@@ -1,4 +1,4 @@
-"""How large what a file holds may be: a file that nobody should open must not take the computer with it.
+"""How large what a file holds may be: a malicious or damaged file must not exhaust the computer's memory.
 
 In: the environment. Out: bytes. Invariant: an error about a limit names LIMIT.
 """

@@ -35,24 +35,24 @@ _ORIGINALS = Shelf("originals", 1 << 30)
 
 
 def original_name(name: str) -> str:
-    """Of a kernel, whoever has put a copy in its place."""
+    """The name of a kernel, without the suffix of a copy."""
     return name.removesuffix(CLONE_SUFFIX)
 
 
 def object_name(data: bytes) -> bytes:
-    """By which a copy knows its original."""
+    """The digest by which a copy identifies its original."""
     return hashlib.sha256(data).digest()[:_NAME_BYTES]
 
 
 def keep_original(data: bytes) -> None:
-    """For whoever runs a copy in another process; the cache may be off, and then nobody knows it there."""
+    """Save an original for other processes that run a copy; with the cache off they do not find it."""
     key = object_name(data).hex()
     if _ORIGINALS.read(key) is None:
         _ORIGINALS.write(key, data)
 
 
 def load_original(name: bytes) -> CodeObject | None:
-    """What somebody kept."""
+    """The original that a process saved."""
     data = _ORIGINALS.read(name.hex())
     return None if data is None else read_object(data, "original")
 

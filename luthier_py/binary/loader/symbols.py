@@ -38,8 +38,8 @@ def read_symbols(
 ) -> tuple[Symbol, ...]:
     """All symbols of the symbol table in section ``index``, the null symbol first.
 
-    A row that is broken is told to ``left_out``, and stands as an undefined symbol without a name, as others are
-    numbered; without ``left_out`` it is Malformed.
+    A broken row is reported to ``left_out``, and becomes an undefined symbol without a name, as others are numbered;
+    without ``left_out`` it is Malformed.
     """
     table = elf.sections[index]
     what = f"{elf.name}: symbol table {table.name}"

@@ -73,7 +73,7 @@ class Affine:
         self._cursor: tuple[int, int, State, ExecState] | None = None
 
     def before(self, instr: Instr, reg: Reg) -> Number | None:
-        """What is known of one dword; None where nothing is. Quick where asked in the order of the program."""
+        """What is known of one dword; None where nothing is. Quick where called in the order of the program."""
         state, mode = self._at(instr)
         known = self._read(state, reg.file, reg.index) if state is not None else None
         return known if isinstance(known, Number) and not mode.indexed else None

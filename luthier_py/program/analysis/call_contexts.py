@@ -2,7 +2,7 @@
 
 In: a program with its supergraph, and a kernel. Out: :class:`ContextClones`. Invariant: a way through copies is one
 through the supergraph on which each function returns to where it was called from. Calls of which not all targets can be
-copied stay calls: behind them nothing is known but where control goes on, if it does."""
+copied stay calls: behind them nothing is known but where control continues, if it does."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DEEPEST = 16       # calls in calls
 
 @dataclass(frozen=True, slots=True)
 class ContextClones:
-    """``after``: where control goes, into calls that are followed and back. ``calls``: those that are not. ``apart``:
-    functions that these may lead to, which so run more often than their copies. Nothing in it: there is code in which
-    registers may be others than it says, or control that nobody knows, or too much of it."""
+    """``after``: successors of each node, into calls that are followed and back. ``calls``: those that are not.
+    ``apart``: functions that these may lead to, which so run more often than their copies. Empty: some code indexes
+    registers or has unknown control flow, or there is too much of it."""
 
     first: int
     nodes: Mapping[int, Node]
@@ -95,7 +95,7 @@ class _ContextCloning:
         return self._plain[function]
 
     def _is_out_of_reach(self, function: Function) -> bool:
-        """Whether there is code in which registers may be others than it says, or control that nobody knows."""
+        """Whether some code indexes registers, or its control flow is unknown."""
         graph, nodes = self._graph, {node.index: node for node in self._of[function]}
         if function.incomplete or len(function.entries) != 1 or function.code.find_flagged(OpFlag.INDEXES_REGISTERS):
             return True

@@ -1,8 +1,8 @@
 """The supergraph: all functions of a program as one graph, and a solver for dataflow over it.
 
 In: a Program. Out: :class:`Graph`, whose nodes are straight-line pieces of blocks, cut after calls.
-Invariant: every way that control can go is an edge or a mark. A call leads to the entries of its callees, the
-returns of a function to what follows each of its calls, whoever called (context-insensitive). `leaves` marks nodes
+Invariant: every way that control can take is an edge or a mark. A call leads to the entries of its callees, the
+returns of a function to what follows each of its calls (context-insensitive). `leaves` marks nodes
 after which code may run that is not in the program, `arrives` those that such code may come to.
 """
 
@@ -155,7 +155,7 @@ def _nodes(program: Program) -> Iterable[Node]:
 
 
 def _continuations(node: Node, heads: Mapping[int, int]) -> tuple[int, ...]:
-    """Where control goes inside the function, calls stepped over."""
+    """Successors inside the function, calls stepped over."""
     if node.call is not None and node.stop < node.block.stop:
         return (node.index + 1,)
     return tuple([heads[address] for address in node.block.successors])

@@ -3,7 +3,7 @@
 In: a function, and what is known of EXEC. Out: :class:`Definitions`. Invariant: whatever may have written a register
 before an instruction is among the definitions that reach it. A write of a vector register hides earlier ones only where
 all lanes are surely active and all of its bits are written; a call may write what those touch that it may run, or
-anything, where they are not all known; what was there before the function is told, too.
+anything, where they are not all known; what was there before the function is a definition, too.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 In: a program and its facts. Out: :class:`Differing`. A forward flow over all functions: each register has the set of
 instructions whose implementation-defined result (see isa.semantics.readers.implementation_defined) its value may come
 from. Memory is one cell for each of its spaces, over all of the launch: whatever is loaded may be anything that is
-stored there, by this kernel or one that shares functions with it. What lies in global memory when a launch begins is
-told apart (``earlier``), but for kernel arguments and packets, which the host writes.
+stored there, by this kernel or one that shares functions with it. What lies in global memory when a launch begins is a
+separate cell (``earlier``), but for kernel arguments and packets, which the host writes.
 
-Of a vector register what active lanes hold is told apart from what the others do, so that what is left over in these
+Of a vector register active and inactive lanes are followed separately, so that what is left over in these
 does not come up again before EXEC grows.
 
 Invariant: it errs to one side. What is not found here does not decide, but for ways that it says it does not follow:
@@ -201,7 +201,7 @@ class _ImplementationDefinedFlow:
         return bits << _FIRST + 2 * self.number[instr]
 
     def _transfer_access(self, instr: Instr, way: Propagation, state: _State, address: int) -> int:
-        """What an access of memory may give; what it stores is kept."""
+        """What an access of memory may load; what it stores is added to the memory's cell."""
         op = instr.op
         memory = self.memory[self.group.get(self.program.function_of(instr), -1)]
         spaces = self._spaces(instr, state)

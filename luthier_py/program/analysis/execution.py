@@ -1,7 +1,7 @@
 """What is known of EXEC, and of the modes that change what vector instructions mean: a forward analysis.
 
-In: the supergraph. Out: an :class:`ExecState` before every instruction, and the stretches of a block. Invariant: each
-claim holds whenever control gets there, on every path. A wave starts with some lane active.
+In: the supergraph. Out: an :class:`ExecState` before every instruction, and the ranges of a block with one EXEC.
+Invariant: each claim holds whenever control gets there, on every path. A wave starts with some lane active.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Skipping(IntEnum):
 
 class ExecState(NamedTuple):
     """``nonzero``: bit i says that the lane mask in SGPR i (and i + 1 in wave64) has some lane. ``foreign``: masks that
-    somebody else writes, of which nothing is known."""
+    inserted code writes, of which nothing is known."""
 
     value: int | None  # of EXEC, if it is the same on all paths
     nonzero: int
@@ -166,7 +166,7 @@ def _exec_after(inst: Inst, state: ExecState, dwords: int) -> int | None:
 
 def stretches(block: Block, ends: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Index ranges with one value of EXEC. ``ends``: in the function those that write EXEC, and calls; each is the last
-    of its stretch."""
+    of its range."""
     start, stop = block.start, block.stop
     inside = [at + 1 - start for at in ends[bisect_left(ends, start) : bisect_left(ends, stop)]]
     if not inside or inside[-1] != stop - start:

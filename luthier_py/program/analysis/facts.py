@@ -1,7 +1,7 @@
 """Everything that passes ask about a program, in one place.
 
-In: a Program. Out: :class:`Facts`. Invariant: read-only, and true of the program as it is; whoever changes
-code lifts it anew. Solutions are computed for the whole program once; details of a place when it is asked for.
+In: a Program. Out: :class:`Facts`. Invariant: read-only, and true of the program as it is; changed code has to be
+lifted anew. Solutions are computed for the whole program once; details of a place on demand.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Facts:
         self, program: Program, instead: Mapping[Instr, Inst] | None = None, written: RegSet = NO_REGS
     ) -> None:
         """``instead``: what stands for some instructions of ``program``, whose instructions are still the places;
-        ``written``: registers that somebody else writes somewhere."""
+        ``written``: registers that inserted code writes somewhere."""
         self.program = program
         self._edited = replace_instructions(program, instead) if instead else program
         self._graph: Graph = rebase_graph(program, supergraph(self._edited))
@@ -49,14 +49,14 @@ class Facts:
 
     def with_instead(self, instead: Mapping[Instr, Inst], written: RegSet = NO_REGS) -> Facts:
         """Facts of a program where other instructions stand for some: what these read and wrote does not count any
-        more, so that registers which they wrote hold what they held before. ``written``: registers that somebody else
-        writes somewhere: no mask is believed that is in them."""
+        more, so that registers which they wrote hold what they held before. ``written``: registers that inserted code
+        writes somewhere: masks in them are unknown."""
         return Facts(self.program, instead, written) if instead or written.sgpr else self
 
     def with_reads(
         self, before: Mapping[Instr, RegSet], after: Mapping[Instr, RegSet], taken: Mapping[Instr, RegSet],
     ) -> Facts:
-        """Facts of a program where somebody else reads registers, too, before and after some instructions, and where
+        """Facts of a program where inserted code reads registers, too, before and after some instructions, and where
         some branches are taken."""
         reads: dict[tuple[int, int], RegSet] = defaultdict(RegSet)
         for instr, regs in before.items():
@@ -220,7 +220,7 @@ class Facts:
         return tuple(found)
 
     def stretches(self, block: Block) -> tuple[tuple[int, int], ...]:
-        """Index ranges of ``block`` with one value of EXEC; what writes EXEC, and every call, ends its stretch."""
+        """Index ranges of ``block`` with one value of EXEC; what writes EXEC, and every call, ends its range."""
         return stretches(block, self._ends(self.program.function_of(block.instrs[0])))
 
     def _stretch_ends(self, function: Function) -> list[int]:

@@ -1,8 +1,8 @@
 """Whether floats compute under the application as hooks expect them to: MODE as compute kernels have it by default.
 
 In: kernels, and the functions that they reach. Out: fields of MODE that may hold something else. Invariant: a field is
-left out only where every kernel starts with what hooks expect of it and nobody writes it; code that is not known keeps
-to the ABI, which forbids it.
+left out only where every kernel starts with what hooks expect of it and no instruction writes it; unknown code follows
+the ABI, which forbids it.
 """
 
 from __future__ import annotations

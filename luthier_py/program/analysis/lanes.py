@@ -43,7 +43,7 @@ ANYTHING = frozenset({ACTIVE, INACTIVE})
 
 
 class States(NamedTuple):
-    """States at the head of a node; ``few``: there were too many once, and only EXEC is kept."""
+    """States at the head of a node; ``few``: there were too many once, and only EXEC is followed."""
 
     states: frozenset[LaneState]
     few: bool
@@ -84,7 +84,7 @@ class Lanes:
     """The solution. Nodes that do the same to the same states share their `Crossing`."""
 
     def __init__(self, isa: InstructionSet, graph: Graph, changes: Changes, foreign: int = 0) -> None:
-        """``foreign``: masks that somebody else writes, of which nothing is known."""
+        """``foreign``: masks that inserted code writes, of which nothing is known."""
         self._graph = graph
         self._places = [[place for place, _ in each] for each in changes]
         matters = _matters(graph, _shapes(isa, changes), foreign)
@@ -102,7 +102,7 @@ class Lanes:
         solved, _ = solve(graph.successors, boundary, _join, flow, along)
         heads = [States(ANYTHING, True) if states is None else states for states in solved]
         self.crossings = [crossing(each, head.states) for each, head in zip(matters, heads, strict=True)]
-        # Masks that tell apart the states of `crossings` at the head of each node.
+        # Masks that distinguish the states of `crossings` at the head of each node.
         self.relevant = [EXEC_BIT if head.few else each.before for each, head in zip(matters, heads, strict=True)]
 
     def bounds(self, index: int) -> list[tuple[int, int]]:

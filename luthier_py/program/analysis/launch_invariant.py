@@ -6,7 +6,7 @@ count that is called launch-invariant is what the wave would execute whatever me
 
 It is one dataflow over numbers that the launch decides (`readers/sums`): what is made of these alone is decided, too,
 and everything else, loads above all, is not known. Three things follow from a branch that is not decided. What is
-between it and where its ways meet again is hidden: no one knows whether it runs. What is written there is not known
+between it and where its ways meet again is hidden: whether it runs is unknown. What is written there is not known
 behind it. And lanes that were switched off by what is not known come back where their masks meet again: every mask is
 followed beside the last EXEC that was known, one lane at a time (`readers/lane_bits`), so that EXEC is known again
 where for each lane it is what that was.
@@ -78,9 +78,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A node that runs as often as the launch says. Control goes on at the first of ``ways`` if ``branch`` is taken,
-    else at the last: past all that is hidden. What that has changed is not known there, and so decides nothing.
-    ``wanted``: registers, as bits, that come to a branch or to EXEC from here on."""
+    """A node that runs as often as the launch says. Control continues at the first of ``ways`` if ``branch`` is
+    taken, else at the last: past all that is hidden. What that has changed is not known there, and so decides
+    nothing. ``wanted``: registers, as bits, that a branch or EXEC depends on from here on."""
 
     pc: int
     parts: tuple[Part, ...]
@@ -102,7 +102,7 @@ class LaunchInvariants:
     pcs: frozenset[int] = frozenset()
     """Where straight-line pieces begin that run as often as the launch says."""
     masks: frozenset[int] = frozenset()
-    """Where stretches begin whose active lanes the launch says, too."""
+    """Where ranges with one EXEC begin whose active lanes the launch says, too."""
     entered: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """By addresses of functions: the pieces, all of ``pcs``, that end with their calls."""
 
@@ -262,7 +262,7 @@ class _Solution:
         return Knowing(values, state.ghost, ways)
 
     def _forks(self, index: int) -> bool:
-        """Whether no one knows where control goes from a node."""
+        """Whether the launch does not decide a node's successor."""
         return len(self._after[index]) > 1 and self._branch(index) is None
 
     def _branch(self, index: int) -> Branch | None:

@@ -1,4 +1,4 @@
-"""Between which lines of its function an instruction stands, those that compilers give no line among them.
+"""Between which lines of its function an instruction is, those included that compilers give no line.
 
 In: a function, and the frames of its code object. Out: for each instruction a LineRange, where something is known.
 
@@ -80,7 +80,7 @@ def _propagate_lines(
     arriving: dict[int, int | None] = dict.fromkeys(known)
     leaving = {address: next((line for line in reversed(lines) if line is not None), None)
                for address, lines in known.items()}
-    through = {address for address, line in leaving.items() if line is None}  # they hand on what arrives
+    through = {address for address, line in leaving.items() if line is None}  # they pass on what arrives
     changed = True
     while changed:
         changed = False

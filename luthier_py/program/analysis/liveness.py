@@ -14,7 +14,7 @@ Why this holds: seen from one lane a program is an automaton whose states are (p
 `lanes`. While EXEC stays, an active lane reads and writes, an inactive one does neither, except for instructions
 that ignore EXEC. The sets are the least solution of ordinary liveness on this automaton, joined at each place over its
 states. A vector write kills in active states only, so what a lane brings into an `if` that it skips, or out
-of a loop that others still run, is live while it is inactive: this is the bypass edge of a stretch. It ends
+of a loop that others still run, is live while it is inactive: this is the bypass edge of a range with one EXEC. It ends
 where its mask comes back into EXEC, and lanes that were outside before the `if` stay outside.
 
 At s_endpgm nothing is live; where control may go to code that is not known, everything is that the kernel has. EXEC
@@ -66,7 +66,7 @@ class Passage(NamedTuple):
 
 
 class Liveness:
-    """The solution; sets inside a node are worked out when first asked for, and kept for a while."""
+    """The solution; sets inside a node are computed at first use, and cached for a while."""
 
     def __init__(self, lanes: Lanes, effects: ProgramEffects, reads: Mapping[tuple[int, int], RegSet]) -> None:
         """``reads``: what others read before instructions, by node and place, in the lanes that are active there."""

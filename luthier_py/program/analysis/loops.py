@@ -2,8 +2,8 @@
 
 In: a function. Out: for each block the one that immediately dominates it, and Loops by the addresses of their headers.
 Invariant: a block dominates another if every way from the function's entries to that leads through it; control comes
-into a loop through its header alone. Blocks that nothing comes to are in no loop, and what goes round without such a
-header (irreducible) is none.
+into a loop through its header alone. Blocks that nothing comes to are in no loop, and a cycle without such a header
+(irreducible) is none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Loop:
     entries: tuple[Edge, ...]      # into the header from outside
     backs: tuple[Edge, ...]        # to the header from inside
     exits: tuple[Edge, ...]        # from inside to outside
-    begins: bool                   # the function itself begins here, which no edge tells
+    begins: bool                   # the function itself begins here, for which there is no edge
     parent: Loop | None = None     # the next one around
 
     @property
@@ -78,7 +78,7 @@ def innermost_loops(function: Function) -> dict[Block, Loop]:
 
 
 def line_of_loop(loop: Loop, lines: SourceLines) -> SourceLine | None:
-    """The line of a loop. Compilers give that of `for` or `while` to what goes back to the header; the header itself
+    """The line of a loop. Compilers give that of `for` or `while` to the branch back to the header; the header itself
     begins with any line of the body."""
     backs = sorted((edge.instr.pc for edge in loop.backs), reverse=True)
     return lines.first_at([*backs, *(instr.pc for instr in loop.header.instrs)])

@@ -1,8 +1,8 @@
 """Waits that are missing: registers used while a load is still to write them, LDS left unfinished at a barrier.
 
-In: a program. Out: a :class:`MissingWait` for each instruction. Invariant: it is told where some path
-leads there without a wait; loads that come in order may follow each other into one register. Flat accesses are taken
-for such of memory. Which lanes are off is not looked at.
+In: a program. Out: a :class:`MissingWait` for each instruction. Invariant: it is reported where some path leads
+there without a wait; loads that come in order may follow each other into one register. Flat accesses are taken for
+such of memory. Which lanes are off is not looked at.
 """
 
 from __future__ import annotations

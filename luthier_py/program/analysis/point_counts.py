@@ -15,7 +15,7 @@ from typing import TypeAlias
 from luthier_py.isa.semantics.readers.sums import Axis, Extent
 
 Polynomial: TypeAlias = "Mapping[tuple[Axis, ...], Fraction]"
-"""The factor of each product of places; an axis stands as often as its power is."""
+"""The factor of each product of places; an axis is repeated as often as its power is."""
 
 
 def count_points(sides: Mapping[Axis, Extent]) -> int:

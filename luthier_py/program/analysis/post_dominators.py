@@ -1,6 +1,6 @@
 """Where ways through a function meet again.
 
-In: where control goes from each node. Out: :class:`PostDominators`. Invariant: a node meets all ways from another if
+In: the successors of each node. Out: :class:`PostDominators`. Invariant: a node meets all ways from another if
 each way from that to the end leads through it; the end, EXIT, always does."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class PostDominators:
     """The solution, of nodes from which some way leads to the end; ``all_end``: these are all."""
 
     def __init__(self, after: Mapping[int, Sequence[int]]) -> None:
-        """``after``: where control goes from each node, perhaps to EXIT."""
+        """``after``: the successors of each node, EXIT perhaps among them."""
         self._after = after
         before: dict[int, list[int]] = {node: [] for node in (EXIT, *after)}
         for node, following in after.items():

@@ -1,7 +1,7 @@
 """Which functions may run where there is private memory, which compilers use for what registers have no room for.
 
 In: a program. Out: functions. Invariant: a buffer access in any other function is one of global memory: instructions
-alone do not tell, since both kinds of memory are reached through buffers.
+alone do not show it, since both kinds of memory are reached through buffers.
 """
 
 from __future__ import annotations

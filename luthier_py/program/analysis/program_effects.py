@@ -1,7 +1,7 @@
-"""What each instruction of a program does to registers, where it stands.
+"""What each instruction of a program does to registers, at its place.
 
 In: the supergraph, and what is known of EXEC and modes on it. Out: effects by node. Invariant: as for `effects.effect`;
-nothing is kept for an instruction, only for its kind.
+results are cached by kind of instruction, not by instruction.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ProgramEffects:
         return found
 
     def summaries(self, index: int, bounds: Iterable[tuple[int, int]]) -> list[Summary]:
-        """For each of some stretches of a node."""
+        """Summaries of some ranges of a node."""
         if self._first_lane[index] or self._in_modes(index):
             effects = self.inside(index)
             return [summarise_effects(effects[start:end]) for start, end in bounds]

@@ -27,7 +27,7 @@ _SWEEPS = 16     # through a function, for an estimate
 _BACK = 7 / 8    # of the ways from a piece that ends a loop lead back
 
 Flow = Sequence[Sequence[int]]
-"""The pieces that control goes to from each, OUTSIDE among them; what is last, at OUTSIDE, is where it comes in."""
+"""The successors of each piece, OUTSIDE among them; those of OUTSIDE, which is last, are where control comes in."""
 
 
 @dataclass(frozen=True, slots=True)

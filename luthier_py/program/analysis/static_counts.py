@@ -5,7 +5,7 @@ the launch execute, whatever memory contains.
 
 One walk along the code stands for a domain of waves: numbers are sums of multiples of their ids. Where a branch or EXEC
 is not the same for all waves of the domain, it is cut in two along an axis that decides that, and both are walked. So
-there is a walk for each class of work-groups that ids tell apart, and few cuts find the work-group at the edge.
+there is a walk for each class of work-groups that ids distinguish, and few cuts find the work-group at the edge.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class StaticCounts:
     executions: Mapping[int, int]
     """Of straight-line pieces, by where they begin."""
     lanes: Mapping[int, int]
-    """Active lanes, summed over executions, of stretches, by where they begin."""
+    """Active lanes, summed over executions, of ranges with one EXEC, by where they begin."""
     waves: int
     walks: int
-    """Classes of waves that were told apart."""
+    """Classes of waves that were distinguished."""
     stops: int
     """Straight-line pieces that were walked to find this out."""
     read: Mapping[tuple[Axis, int], int]

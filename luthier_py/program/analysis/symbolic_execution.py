@@ -8,7 +8,7 @@ Turns of a loop are one more axis of the domain. Where a walk comes back to the 
 by some steps. Were they to do so in each of so many turns, what they hold would be a sum like any other: one turn is
 walked with these sums, and if it takes one way in the whole domain, and ends with each sum a step further, that is what
 all turns do, by induction. How many turns there are is guessed: of one wave by doubling, of a domain from waves at its
-corner, as if the number was a sum of multiples of ids. What is guessed wrong does not stand the walk that proves it.
+corner, as if the number was a sum of multiples of ids. A wrong guess fails the walk that proves it.
 Guesses are walks, too: a walk makes as many of them as cost some times what it stands for, turn by turn."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Turns: TypeAlias = "tuple[tuple[Axis, Extent], ...]"
 
 @dataclass(slots=True)
 class Walked:
-    """Executions by where pieces begin, and active lanes by where stretches do, in one wave and in one turn of loops
+    """Executions by where pieces begin, and active lanes by where ranges do, in one wave and in one turn of loops
     that were walked as a whole; by those loops. Mutable."""
 
     executions: dict[Turns, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
@@ -192,7 +192,7 @@ class Walk:
         except Varies as varies:
             wide = frozenset(axis for axis in varies.axes if self._sides.get(axis, Extent(1)) != Extent(1))
             if wide:
-                raise Varies(wide) from None  # it does so later, too, but for loops of which nobody leaves
+                raise Varies(wide) from None  # it does so later, too, but for loops that no wave leaves
             return now
         self.tally.add(walk.tally)
         self._stands_for += count.base * walk._stands_for

@@ -4,9 +4,9 @@ In: the supergraph. Out: a :class:`Pending` before every instruction. Invariant:
 operation may still write (for exports: read) is pending; it stops being so only when every path has waited for it.
 
 Operations that raise a counter either finish in the order in which they were issued, or in any order: scalar loads,
-messages, and FLAT, which counts on two counters (LLVM: SIInsertWaitcnts, counterOutOfOrder). The former are kept by
-age, the number of later ones of their kind: `counter <= n` leaves at most n of them, so those of age n and more are
-done, whatever else is outstanding. The latter only a wait for 0 finishes. Where paths meet a register has the
+messages, and FLAT, which counts on two counters (LLVM: SIInsertWaitcnts, counterOutOfOrder). The former are recorded
+by age, the number of later ones of their kind: `counter <= n` leaves at most n of them, so those of age n and more
+are done, whatever else is outstanding. The latter only a wait for 0 finishes. Where paths meet a register has the
 least of its ages.
 """
 
@@ -27,7 +27,7 @@ from luthier_py.program.ir import Instr
 COUNTERS = (Counter.VM, Counter.LGKM, Counter.EXP, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC,
             Counter.TENSOR)
 KEPT_NODES = 64
-OLDEST = 63  # ages from here on are not told apart; no counter has more than six bits
+OLDEST = 63  # ages from here on are not distinguished; no counter has more than six bits
 
 
 class Queue(NamedTuple):
@@ -106,7 +106,7 @@ def _make_wait_insts(isa: InstructionSet, counts: tuple[tuple[Counter, int], ...
 
 
 class Waits:
-    """The solution; what is pending inside a node is worked out when first asked for, then kept."""
+    """The solution; what is pending inside a node is computed at first use, then cached."""
 
     def __init__(self, isa: InstructionSet, graph: Graph, flat_as_memory: bool = False) -> None:
         """``flat_as_memory``: FLAT is taken to end in memory, and so in order, as compilers may know that it does."""
@@ -138,7 +138,7 @@ class Waits:
         return tuple(found)
 
     def after_call(self, index: int) -> Queues:
-        """Where control goes on once the call at the end of a node has returned."""
+        """Where control continues once the call at the end of a node has returned."""
         found = NONE_PENDING
         for following in self.graph.after[index]:
             found = _join(found, self.starts[following])

@@ -8,8 +8,8 @@ exactly this chain. What a chain adds to the PC, or takes away, are literals, or
 they hold there: its value is the same in every run. It is a may-analysis: a register is mapped to everything that it
 may hold of interest, OTHER standing for the rest; so a call is direct only if one chain alone reaches it on every path.
 It assumes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): a value in s32 or above that is read
-after a call is the one from before it. Below, compilers know what a callee leaves alone, and keep values there: a
-register that who is called does not touch is what it was; any other may be, or may be something else.
+after a call is the one from before it. Below, compilers may rely on what a callee leaves alone, and keep values there:
+a register that who is called does not touch is what it was; any other may be, or may be something else.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class AddressFlow:
 
 @dataclass(frozen=True, slots=True)
 class ChainUses:
-    """``goes``: for each s_swappc and s_setpc. ``escaping``: indices of chains that may be used in other ways."""
+    """``goes``: the targets of each s_swappc and s_setpc. ``escaping``: indices of chains that may be used in other
+    ways."""
 
     chains: tuple[Chain, ...]
     goes: Mapping[Instr, AddressFlow]
@@ -329,6 +330,6 @@ def _goes(inst: Inst, state: TagsAt) -> AddressFlow:
     low, high = (state.get(reg, _NOTHING) for reg in registers)
     numbers = {tag // 2 for tag in low | high if tag != OTHER}
     exact = OTHER not in low | high and low == {2 * n for n in numbers} and high == {2 * n + 1 for n in numbers}
-    restored = registers[0] == RETURN_ADDRESS and numbers <= {RETURNS}  # put back from where the function kept it
+    restored = registers[0] == RETURN_ADDRESS and numbers <= {RETURNS}  # restored from where the function saved it
     return AddressFlow(frozenset(n - 1 for n in numbers if n), restored or RETURNS in numbers,
                        not exact and not restored)

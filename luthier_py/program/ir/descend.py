@@ -1,8 +1,8 @@
 """Recursive descent: from the entries of one function to its blocks.
 
-In: the columns of a function's extent, entries. Out: blocks, or the reason why they cannot be told. Invariant: only
-instructions that control can reach are in blocks (padding and data are not), no two overlap, and nothing outside the
-function's extent is looked at.
+In: the columns of a function's extent, entries. Out: blocks, or the reason why they cannot be determined. Invariant:
+only instructions that control can reach are in blocks (padding and data are not), no two overlap, and nothing outside
+the function's extent is looked at.
 
 The columns are a sweep, and padding or data may have it take other starts than control does. Where control comes to
 an address at which the sweep has no instruction, the extent is swept anew with an instruction there. What that
@@ -53,7 +53,7 @@ Exit = tuple[Ending, tuple[int, ...]]
 @dataclass(slots=True)
 class _Descent:
     """Work in progress (mutable), in places of the columns. ``ends`` is where control leaves, or cannot go on; the last
-    is behind all. ``exits``: of ends that were reached, and of all that say themselves where control goes. ``reached``:
+    is behind all. ``exits``: of ends that were reached, and of all whose own encoding gives their targets. ``reached``:
     of ``ends``, with the first place from which control comes there."""
 
     code: FunctionBytes
@@ -67,7 +67,8 @@ class _Descent:
 
 
 def descend(code: FunctionBytes, entries: Iterable[int], kernel: bool) -> tuple[Columns, tuple[Block, ...]] | str:
-    """The blocks that control can reach from ``entries``, ascending, and their code; or why they cannot be told."""
+    """The blocks that control can reach from ``entries``, ascending, and their code; or why they cannot be
+    determined."""
     starts: set[int] = set()
     try:
         for _ in range(SWEEPS):
@@ -96,7 +97,7 @@ def _descent(code: FunctionBytes) -> _Descent:
 
 
 def _find_direct_exits(columns: Columns, ends: Sequence[int], behind: int) -> dict[int, Exit]:
-    """Of the ends, those that say themselves where control goes. ``behind`` is the first address after the code."""
+    """Exits of the ends whose own encoding gives their targets. ``behind`` is the first address after the code."""
     columns = columns.select_places(np.array(ends, np.int64))
     flags, following, distances = columns.flags, columns.pcs + columns.sizes, columns.distinct.distances[columns.kinds]
     plain = (flags & OpFlag.FORKS.value == 0) & (following <= behind)
@@ -111,7 +112,7 @@ def _find_direct_exits(columns: Columns, ends: Sequence[int], behind: int) -> di
 
 
 def _leader(descent: _Descent, address: int, branch: int | None) -> None:
-    """A block starts at ``address``, where the ``branch`` at a place goes, or there is an entry."""
+    """Start a block at ``address``, an entry or the target of the ``branch`` at a place."""
     at = bisect_left(descent.pcs, address)
     if at < len(descent.pcs) and descent.pcs[at] == address:
         if at not in descent.leaders:

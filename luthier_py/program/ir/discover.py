@@ -137,7 +137,7 @@ def _find_indirect_callees(found: _Discovery) -> dict[int, InstructionSet]:
 
 
 def _find_address_taken(found: _Discovery) -> frozenset[int]:
-    """Addresses of functions that function pointers may hold: of symbols, or of what a call goes to."""
+    """Addresses of functions that function pointers may hold: of symbols, or targets of calls."""
     extents = found.extents
     return extents.pointers | {builder.value for function in found.functions.values()
                                for builder in function.pc_builders if builder.escapes
@@ -224,7 +224,7 @@ def _problem(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> str |
 
 
 def _as_found(block: Block, chains: tuple[Chain, ...], goes: AddressFlow) -> bool:
-    """Whether a s_setpc goes where the descent, which saw one block at a time, said that it would."""
+    """Whether the targets of a s_setpc are those that the descent found, which saw one block at a time."""
     if block.ending is Ending.RETURN:
         return not goes.chains
     values = {chains[number].value for number in goes.chains}

@@ -1,6 +1,6 @@
 """A program in which other instructions stand for some.
 
-In: a program, and what stands instead of some of its instructions. Out: the program that analyses are to see.
+In: a program, and replacements of some of its instructions. Out: the program that analyses are to see.
 Invariant: all addresses, blocks and ways are those of the program; only what the instructions do is another thing. Its
 code is not contiguous where sizes differ, so that nothing can be laid out from it.
 """

@@ -285,11 +285,11 @@ class Program:
         return self.call_sites[function]
 
     def function_of(self, instr: Instr) -> Function:
-        """The function that an instruction of this program stands in."""
+        """The function that contains an instruction of this program."""
         return self._functions[instr.code]
 
     def block_of(self, instr: Instr) -> Block:
-        """The block that an instruction of this program stands in."""
+        """The block that contains an instruction of this program."""
         blocks = self.function_of(instr).blocks
         return blocks[bisect_right(blocks, instr.at, key=lambda block: block.start) - 1]
 

@@ -1,4 +1,4 @@
-"""The IR for people: assembly as LLVM prints it, in blocks, with addresses and whatever an annotator knows.
+"""The IR for people: assembly as LLVM prints it, in blocks, with addresses and an annotator's remarks.
 
 In: a program or function, and optionally an :class:`Annotator` (``analysis.annotate`` has one for live registers).
 Out: text. Invariant: a pure function of its arguments, the same on every machine: golden tests compare it.
@@ -36,7 +36,7 @@ def format_program(program: Program, annotate: Annotator = nothing) -> str:
 
 
 def format_function(program: Program, function: Function, annotate: Annotator = nothing) -> str:
-    """One function of ``program``: a heading, then its blocks, each with the blocks that control goes to from it."""
+    """One function of ``program``: a heading, then its blocks, each with its successors."""
     kind = "kernel" if function.kernel else "function"
     lines = [f"{function.name}:  ; {kind}, 0x{function.address:x}..0x{function.end:x}"]
     if function.incomplete:

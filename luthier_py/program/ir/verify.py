@@ -1,4 +1,5 @@
-"""Is a Program what its model says? Asked behind `lift` where LUTHIER_VERIFY=1, as tests run: a fault is ours.
+"""Is a Program what its model says? Checked behind `lift` where LUTHIER_VERIFY=1, as tests run: a failure is a bug of
+this package.
 
 In: a Program. Out: nothing, or AssertionError with function, place and fault. Each claim is derived again from bytes
 and instructions, and nothing is shared with discovery:
@@ -25,7 +26,7 @@ STAYS = (Ending.FALLTHROUGH, Ending.BRANCH, Ending.CONDITIONAL)  # endings with 
 
 
 def is_verifying() -> bool:
-    """Whether what stages hand on is to be verified, here and behind each pass of injection."""
+    """Whether each stage's result is to be verified, here and behind each pass of injection."""
     return os.environ.get(VERIFY) == "1"
 
 
