@@ -1,1 +1,2 @@
-"""Pipeline, device and tools together: what the command line and scripts do in one call, each in a file of its own."""
+"""Pipeline, device and tools together: what the command line and scripts do in one call, a package for each
+feature."""

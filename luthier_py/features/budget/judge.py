@@ -1,4 +1,4 @@
-"""Budgets: files with limits of what kernels cost, and what a program's kernels cost under the tools that tell it.
+"""Budgets: files with limits of what kernels cost, and what a program's kernels cost under the tools that measure it.
 
 In: a TOML file; a program. Out: its sections; numbers by kernel; the file again, with what was measured. Invariant: a
 program runs once for each tool that some limit needs, and no number is taken from a run that did not end well.
@@ -73,7 +73,7 @@ def _section(name: str, keys: Keys) -> BudgetSection:
 
 
 def is_more_better(number: str) -> bool:
-    """Whether a limit is the least that is wanted; of a tool's number its declaration says so."""
+    """Whether a limit is a lower bound; of a tool's number its declaration says so."""
     return number in MORE_IS_BETTER if ":" not in number else _kind(*number.split(":", 1)).more_is_better
 
 
@@ -84,7 +84,8 @@ def _kind(tool: str, metric: str) -> Amount:
 
 
 def _is_bound(value: Any) -> bool:
-    """Of NaN everything is kept, and other numbers cannot be told apart from what is beyond these."""
+    """Whether a value can be a limit: NaN holds for everything, and beyond MOST floats do not distinguish
+    neighbours."""
     return is_number(value) and abs(value) <= MOST
 
 
@@ -238,11 +239,11 @@ def _add_counts(
         row.update({name.section: value for name, value in own.result().items()})
 
 
-# -- the file that is kept --------------------------------------------------------------------------
+# -- the budget file --------------------------------------------------------------------------
 
 
 def write_budget(path: Path, run: Measuring) -> Iterator[str]:
-    """Renew a budget, or write a new one; a line for each thing that is told of that."""
+    """Renew a budget, or write a new one; a line for each remark on that."""
     sections = read_budget(path) if path.exists() else []
     numbers = {number for section in sections for number in section.limits}
     measured = run.measure(number for number in (*WRITTEN, *sorted(numbers))

@@ -1,7 +1,7 @@
 """What a program's kernels may cost, and what they did cost: the verdict, as data and as a table.
 
 In: limits of kernels, measured numbers. Out: a line for each limit of each kernel that it holds for. Invariant: a limit
-that nothing was measured for is not kept, so what no longer runs cannot pass for good.
+that nothing was measured for is broken, so a kernel that no longer runs cannot pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Measured = Mapping[str, Mapping[str, float]]
 
 
 class Judgement(Enum):
-    """How a number stands to its limit."""
+    """The result of comparing a number with its limit."""
 
     WORSE = "worse"
     MISSING = "not measured"
@@ -38,7 +38,7 @@ class Limit:
     share: bool = False
 
     def judge_value(self, value: float | None) -> Judgement:
-        """How a measured value stands to this limit; None, which was not measured, is MISSING. Within the tolerance on
+        """Compare a measured value with this limit; None, which was not measured, is MISSING. Within the tolerance on
         either side it is KEPT, beyond it WORSE or BETTER."""
         if value is None:
             return Judgement.MISSING
@@ -67,13 +67,13 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSection:
-    """Limits of the kernel with this name, or of all that a pattern (``*`` and ``?``) stands for."""
+    """Limits of the kernel with this name, or of all that match a pattern (``*`` and ``?``)."""
 
     kernels: str
     limits: Mapping[str, Limit]
 
     def match_kernels(self, names: Sequence[str]) -> list[str]:
-        """A name that is there stands for itself, whatever characters it has."""
+        """The names that match; a name that is there matches itself alone, whatever characters it has."""
         if self.kernels in names:
             return [self.kernels]
         return [name for name in names if fnmatchcase(name, self.kernels)]
@@ -81,7 +81,7 @@ class BudgetSection:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """``kernel``: a section's own words where no kernel ran that it stands for."""
+    """``kernel``: the section's pattern where no kernel ran that matches it."""
 
     kernel: str
     number: str
@@ -90,7 +90,7 @@ class Judged:
 
     @property
     def standing(self) -> Judgement:
-        """How the measured value stands to the limit."""
+        """The measured value's judgement by the limit."""
         return self.limit.judge_value(self.value)
 
     @property

@@ -1,4 +1,4 @@
-"""Where a campaign's rows are kept while it runs: a file with a line of JSON for each.
+"""Where a campaign's rows are stored while it runs: a file with a line of JSON for each.
 
 In: rows, one after the other. Out: those of some keys, later. Invariant: a row is in the file, whole, when `add`
 returns, and is never taken away; a line that was not finished is none; of several rows of one key the last one counts.
@@ -23,7 +23,7 @@ RowKey = str | int
 
 
 class RowStore:
-    """A file of rows. ``key``: the field by which a row is known. ``older``: finds a row where version 1 kept it."""
+    """A file of rows. ``key``: the field by which a row is known. ``older``: finds a row where version 1 stored it."""
 
     def __init__(self, path: Path, key: str, older: Callable[[RowKey], Json | None] = lambda key: None) -> None:
         self.path, self._key, self._older = path, key, older

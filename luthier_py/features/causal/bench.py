@@ -46,7 +46,7 @@ class CausalBench:
 
     @property
     def counts(self) -> Mapping[int, int] | None:
-        """Executions in the last run without delays, where the device knows them."""
+        """Executions in the last run without delays, where the device counts them."""
         return self.device.profile.counts if isinstance(self.device, EmulatorDevice) and self.device.profile else None
 
     def cycles(self, candidate: Candidate, speedup: int) -> float:

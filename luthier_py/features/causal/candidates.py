@@ -20,7 +20,7 @@ from luthier_py.program.ir import Function, Instr, Program
 from luthier_py.rewrite.tool.chosen.filters import compile_filter
 
 Counts = Mapping[int, int] | None
-"""Executions by address, None where nobody knows them: then all code counts as executed once."""
+"""Executions by address, None where they are unknown: then all code counts as executed once."""
 
 
 @dataclass(frozen=True, slots=True)

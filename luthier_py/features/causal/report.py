@@ -55,7 +55,7 @@ def causal_text(facts: Json) -> str:
 
 
 def _has_no_lines(facts: Json) -> bool:
-    """Whether lines were asked for, and there are none."""
+    """Whether lines were requested, and there are none."""
     rows = facts["candidates"]
     return any(row["name"] == NO_LINE for row in rows) and not any(row["line"] for row in rows)
 

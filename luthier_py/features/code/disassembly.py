@@ -1,6 +1,6 @@
 """Disassembly: llvm-objdump's line format, basic blocks with live registers, and the emulator's host code.
 
-In: a code object. Out: lines; the plain form equals those of `llvm-objdump -d` for every function that is asked for.
+In: a code object. Out: lines; the plain form equals those of `llvm-objdump -d` for every function that is requested.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOSTS = {"x86_64": ("CS_ARCH_X86", "CS_MODE_64"), "aarch64": ("CS_ARCH_AARCH64",
 
 
 _Text = tuple[str, str, int | None]
-"""Of one instruction, wherever it stands: what is before its address, what is behind, and how far a branch goes."""
+"""Of one instruction, at any address: the text before its address, the text behind, and a branch's distance."""
 
 _NONE: _Text = ("", "", None)
 

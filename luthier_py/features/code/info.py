@@ -1,7 +1,8 @@
 """What code objects hold, as data and as text.
 
 In: the parts of a file, one at a time. Out: lines, as they are known. Invariant: of a file with many objects only one
-is kept at a time, so that memory does not depend on the size of the file; what could not be read is told in its place.
+is in memory at a time, so that memory does not depend on the size of the file; what could not be read is reported in
+its place.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _describe_broken(part: Broken) -> Json:
 
 
 def info_lines(parts: Iterable[CodeObject | Broken], kernels: bool = False) -> Iterator[str]:
-    """Text for people: objects with their kernels where there are few, or if ``kernels`` are asked for; else a line
+    """Text for people: objects with their kernels where there are few, or if ``kernels`` are requested; else a line
     for each object, and sums."""
     parts = iter(parts)
     if not kernels:

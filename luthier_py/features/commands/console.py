@@ -42,8 +42,7 @@ def aside() -> Iterator[None]:
 
 @contextmanager
 def progress(total: int | None) -> Iterator[Callable[[], None]]:
-    """A bar on stderr, if that is a terminal; call what it gives when one more is done. None: nobody knows how many
-    there will be."""
+    """A bar on stderr, if that is a terminal; call what it gives when one more is done. None: the number is unknown."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 

@@ -1,6 +1,6 @@
 """How a command ends: with an exit code, and one line on stderr for whatever went wrong.
 
-Invariant: nothing passes through here, so no input and no bug prints a traceback that nobody asked for.
+Invariant: nothing passes through here, so no input and no bug prints a traceback unless the user requests it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from luthier_py.host.worker.error_boundary import TRACEBACK, say, wants_tracebac
 
 
 class ExitCode(IntEnum):
-    """Exit codes of `luthier`. ``USAGE``: what was asked for is wrong (Invalid, a file that is not there). ``ERROR``:
+    """Exit codes of `luthier`. ``USAGE``: the request is wrong (Invalid, a file that is not there). ``ERROR``:
     all other failures. ``NOTHING_OBSERVED``: the command worked, but its tool had nothing to observe."""
 
     OK = 0
@@ -56,7 +56,7 @@ def _tell(error: Exception) -> ExitCode:
     if isinstance(error, OSError):
         _close_stdout()
     if isinstance(error, BrokenPipeError):
-        return ExitCode.ERROR  # nobody reads any more
+        return ExitCode.ERROR  # the reader has closed the pipe
     if wants_tracebacks():
         traceback.print_exception(error)
     ours = isinstance(error, (LuthierError, OSError))

@@ -158,7 +158,7 @@ def require_tool(tool: str | None) -> str:
 
 
 def load_and_echo_tool(name: str, options: dict[str, str]) -> Tool:
-    """The tool; its options are told on stderr."""
+    """The tool; its options are printed on stderr."""
     from luthier_py.rewrite.tool import load_tool
 
     loaded = load_tool(name, options)
@@ -168,7 +168,7 @@ def load_and_echo_tool(name: str, options: dict[str, str]) -> Tool:
 
 
 def check_settings(settings: RunSettings, tool: str, options: Mapping[str, str], error_exitcode: int) -> None:
-    """Invalid for options that say nothing together, and where nobody looks for what --error-exitcode would tell."""
+    """Invalid for options that exclude each other, and for --error-exitcode where nothing looks for errors."""
     if settings.record is not None and (tool != NO_TOOL or settings.shuffle):
         raise Invalid("--record keeps a launch as it is; leave out -t and --shuffle, which `luthier replay` takes")
     if settings.shuffle and tool != NO_TOOL:

@@ -21,7 +21,7 @@ AFTER, EVERY = 1.0, 0.2  # seconds
 
 
 class Bar:
-    """Mutable: what is shown. Told by the thread that works, drawn by another."""
+    """Mutable: what is shown. Updated by the thread that works, drawn by another."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -50,7 +50,7 @@ class Bar:
 
 @contextmanager
 def show_progress(wanted: bool = True, console: Console | None = None, after: float = AFTER) -> Iterator[Bar | None]:
-    """A bar, or None where there is nobody to look at it."""
+    """A bar, or None where it is not ``wanted`` or the console is no terminal."""
     console = console or Console(stderr=True)
     if not (wanted and console.is_terminal):
         yield None

@@ -1,7 +1,7 @@
 """Two runs or two builds beside each other: what of their numbers is different, as data, tables and CSV.
 
 In: two sides, each with its kernels' numbers by name. Out: what differs, greatest first. Invariant: every number of
-either side is told as different or counted as unchanged, and a kernel without a counterpart is named.
+either side is reported as different or counted as unchanged, and a kernel without a counterpart is named.
 """
 
 from __future__ import annotations

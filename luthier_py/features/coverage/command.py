@@ -16,7 +16,7 @@ TOOL = "exactness"
 
 
 def looks_like_a_target(what: list[str]) -> bool:
-    """Whether somebody gave a target that there is not, or one with features."""
+    """Whether the only word has the form of a target: one that does not exist, or has features."""
     return len(what) == 1 and re.match(r"gfx\d", what[0], re.IGNORECASE) is not None
 
 

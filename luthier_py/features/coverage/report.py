@@ -1,4 +1,4 @@
-"""How the emulator stands to each operation of a target: as data and as tables.
+"""How the emulator covers each operation of a target: as data and as tables.
 
 In: targets. Out: facts for JSON, tables for terminals and pages. Invariant: nothing is listed by hand here; standing,
 implementation-defined results, reasons and evidence are what isa.semantics says of each row.
@@ -189,7 +189,7 @@ def _counts(alike: dict[str, tuple[Covered, ...]]) -> str:
 
 
 def _by_targets(alike: dict[str, tuple[Covered, ...]], wanted: Callable[[Covered], bool], where: bool = False) -> str:
-    """Names of operations, by the targets that have them so. Pairs are told by their number."""
+    """Names of operations, by the targets that have them so. Pairs are given by their number."""
     on: dict[tuple[str, str], list[str]] = {}
     for names, found in alike.items():
         for each in found:

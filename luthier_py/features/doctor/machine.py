@@ -100,7 +100,7 @@ class Machine:
         return next((folder / name for folder in self._library_folders() if (folder / name).is_file()), None)
 
     def thunk(self) -> FoundPart | None:
-        """What speaks to the kernel driver: a library of its own, or a part of ROCr since ROCm 6.3."""
+        """The library that calls the kernel driver: a separate one, or a part of ROCr since ROCm 6.3."""
         for part in self.libraries(HSA_LIBRARY):
             if THUNK not in _read_needed_libraries(Path(part.where)):
                 return FoundPart("thunk", "", f"inside {part.where}")

@@ -19,7 +19,8 @@ SIGNAL = "LUTHIER_SIGNAL"
 
 
 def switch(process: int, on: bool) -> list[int]:
-    """The processes that were told: this one, or those below it that have a tool. Invalid where there is none."""
+    """The processes that were signalled: this one, or those below it that have a tool. Invalid where there is
+    none."""
     if not Path(f"/proc/{process}").exists():
         raise Invalid(f"there is no process {process}")
     told = [each for each in _family(process) if (number := _signal_of(each)) and _handles(each, number)]
@@ -44,7 +45,8 @@ def _family(process: int) -> Iterator[int]:
 
 
 def _signal_of(process: int) -> int:
-    """What it was told to listen to; 0 where that is nothing, or nobody's to know."""
+    """The signal that its environment names for the tool; 0 where there is none, or the environment cannot be
+    read."""
     try:
         entries = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
     except OSError:

@@ -1,9 +1,9 @@
-"""Tools of files are asked before a program starts, where the program's own file has kernels: a mistake in
-``instrument`` is told then, and not when all has run.
+"""Tools of files are tried before a program starts, where the program's own file has kernels: a mistake in
+``instrument`` is reported then, and not when all has run.
 
 In: a tool, a program's file, a device. Out: nothing. Invariant: only what a tool does wrong for every kernel that it is
-asked about is an error; what is a matter of one kernel, or not the tool's, is told when that is launched. What was made
-is in the cache, where the program's worker finds it.
+tried on is an error; what is a matter of one kernel, or not the tool's, is reported when that is launched. What was
+made is in the cache, where the program's worker finds it.
 """
 
 from __future__ import annotations

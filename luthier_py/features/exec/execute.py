@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from luthier_py.host.releases.fetched import FetchedRelease
 
 FOUND, TOLD, FAILED = "findings", "told", "failures"
-PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
+PATIENCE = 0.5  # seconds between looks whether a program has ended without a signal's report
 _STOPPING = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM
 _FORWARDED = *_STOPPING, signal.SIGUSR1, signal.SIGUSR2
 _SIGNALS = {signal.SIGCHLD, *_FORWARDED}
@@ -71,7 +71,7 @@ class Executed:
     exit_code: int
     verdicts: tuple[Mapping[str, Any], ...]
     undelivered: tuple[str, ...] = ()
-    """What was asked of the tool and did not come, a line for each."""
+    """Requested outputs of the tool that did not come, a line for each."""
     hints: tuple[str, ...] = ()
     """Where the program failed or nothing was observed: what about it, or this computer, may be why."""
     launches: tuple[Mapping[str, Any], ...] = ()
@@ -82,7 +82,7 @@ class Executed:
     killed: bool = False
     """It took longer than it was given."""
     told: bytes = b""
-    """What the program has told for a trace."""
+    """The records that the program has written for a trace."""
     stopped: int | None = None
     """The signal that came meanwhile to end this process, and that the program was given instead."""
 
@@ -93,7 +93,7 @@ class Executed:
 
     @property
     def found_by_tool(self) -> int:
-        """Mistakes that a tool has told."""
+        """Mistakes that a tool has reported."""
         return sum(facts["findings"] or 0 for facts in self.verdicts)
 
     @property
@@ -117,8 +117,8 @@ def execute(
     command: Sequence[str], settings: RunSettings, tool: str | None = None, options: Mapping[str, str] | None = None,
     level: str | None = None, reports: bool = False, around: Surroundings = OURS, trace: Path | None = None,
 ) -> Executed:
-    """Run ``command``. ``options``: the tool's. ``level``: where it stands, hip, hsa, or auto: HSA unless the program
-    uses HIP. ``reports``: verdicts have those of all launches. ``trace``: a file for when launches ran."""
+    """Run ``command``. ``options``: the tool's. ``level``: where it intercepts, hip, hsa, or auto: HSA unless the
+    program uses HIP. ``reports``: verdicts have those of all launches. ``trace``: a file for when launches ran."""
     done = _execute_command(command, settings, tool, options or {}, level, reports, around)
     if trace is not None:
         from luthier_py.features.trace.page import save_trace  # who wants none does not wait for it
@@ -229,7 +229,7 @@ def _signals_blocked() -> Iterator[Iterable[int]]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     unaudited = (
         signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
-    )  # of children that nobody hears of no exit code stays
+    )  # the kernel saves no exit code of children whose SIGCHLD is ignored
     if unaudited:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
@@ -242,8 +242,8 @@ def _signals_blocked() -> Iterator[Iterable[int]]:
 
 def _run(command: Sequence[str], release: FetchedRelease | None, environment: Mapping[str, str], mask: Iterable[int],
          around: Surroundings) -> tuple[int, bool, int | None]:
-    """Wait for the program: its exit code, whether it took too long, and by which signal it was stopped. Whatever
-    signal somebody sends to this process is the program's."""
+    """Wait for the program: its exit code, whether it took too long, and by which signal it was stopped. Signals that
+    are sent to this process are forwarded to the program."""
     if release is not None:
         from luthier_py.features.settings.on_release import start_on
 

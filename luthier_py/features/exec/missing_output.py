@@ -1,7 +1,7 @@
-"""What was asked of a tool under a program, and did not come.
+"""Requested outputs of a tool under a program that did not come.
 
 In: the tool, and the verdicts of the program's processes. Out: a line for each thing that is missing. Invariant: where
-there is none, every selected launch was counted and all that was counted is where it was wanted.
+there is none, every selected launch was counted and all that was counted is where the options direct it.
 """
 
 from __future__ import annotations

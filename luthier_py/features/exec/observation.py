@@ -61,7 +61,7 @@ class Observation:
         return self._found
 
     def describe_undelivered(self, verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """What was asked of the tool and did not come, a line for each."""
+        """Requested outputs of the tool that did not come, a line for each."""
         return describe_undelivered(self._tool, verdicts)
 
     def hints(self, verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def _await_verdicts(folder: Path) -> list[Path]:
 
 
 def _files_here(tool: Tool, options: Mapping[str, str]) -> dict[str, str]:
-    """The options, with files in this folder and not in the one that the program goes to."""
+    """The options, with files in this folder and not in the one that the program changes to."""
     chosen = {"LUTHIER_OUTPUT": tool.selection.output, "LUTHIER_REPORT": tool.selection.report,
               "LUTHIER_RECORDS": tool.selection.records, "LUTHIER_SOURCES": tool.selection.sources}
     others = {name: value for name, value in options.items() if name.upper() not in chosen}

@@ -1,7 +1,7 @@
 """A program by many schedules: whether its exit code or what it prints depends on the order of waves.
 
 In: a command, a device, a number. Out: the program's own output once, and the seeds that gave another. Invariant: what
-the program prints by these schedules is kept, not shown; whoever stops it stops all of them.
+the program prints by these schedules is compared, not shown; stopping this process stops all runs.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ class ExplainedLine:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedCall:
-    """One call of a hook. ``values``: its arguments and results, each with where it is and what it is or goes to."""
+    """One call of a hook. ``values``: its arguments and results, each with where it is and what it is or is assigned
+    to."""
 
     hook: str
     point: int
@@ -100,7 +101,7 @@ class ExplainedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """``locations``: what is kept for each wave, and where; ``made``: the copy."""
+    """``locations``: the persistent values of each wave, and where they are; ``made``: the copy."""
 
     tool: str
     made: Instrumented
@@ -152,7 +153,7 @@ def _lines(made: Instrumented, clone: Clone) -> Iterator[ExplainedLine]:
     def line(
         inst: Inst, role: Role, address: int | None = None, edit: Edit | None = None, names: str = ""
     ) -> ExplainedLine:
-        """As it stands in the copy: there branches have their distances."""
+        """The instruction as the copy has it: there branches have their distances."""
         nonlocal stop
         start, stop = stop, stop + inst.size_bytes
         there = isa.decode(code, start)

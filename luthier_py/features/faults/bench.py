@@ -49,7 +49,7 @@ class FaultyLaunch(OfRecord):
     after: list[bytes] = field(default_factory=list)
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = ignore_allocations) -> Left:
-        """An error is kept, so that the tool's variables are read all the same."""
+        """Launch the kernel; an error is stored, not raised, so that the tool's variables are read all the same."""
         for each, data in self.before:
             device.write(each.address, data)
         ready([])
@@ -65,7 +65,7 @@ class FaultyLaunch(OfRecord):
 
 @dataclass(frozen=True, slots=True)
 class FaultBench:
-    """A launch that is ready for faults. ``copies``: instrumented kernels, by what tells them apart (grows)."""
+    """A launch that is ready for faults. ``copies``: instrumented kernels, by what distinguishes them (grows)."""
 
     record: RecordedLaunch
     path: Path

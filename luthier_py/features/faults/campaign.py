@@ -1,8 +1,8 @@
 """Campaigns of faults: launches or programs run again and again with one register wrong, and what became of each.
 
 In: recorded launches or a program, how many faults, a seed, a folder. Out: the folder's tables, and the facts behind
-them. Invariant: a fault that was judged is on disk before the next one is injected, so a campaign goes on where it was
-left.
+them. Invariant: a fault that was judged is on disk before the next one is injected, so a campaign continues where it
+was stopped.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class DrawnFaults:
 
 @dataclass(frozen=True, slots=True)
 class ComparedResults:
-    """By what it is told whether a fault is masked."""
+    """Options that decide whether a fault is masked."""
 
     results: Annotated[list[Path] | None, ByName(
         "--results", metavar="FILE", help="of a program: a file that has to be as it is without a fault, - is what it "

@@ -21,7 +21,7 @@ TOOL = "fault_injection"
 ONCE, STUCK = ("flip", "flip_two", "value", "zero"), ("stuck_0", "stuck_1")
 """Of the tool: those that happen once, and those of a register from then on."""
 OF_OPCODE = {"opcode_0": "and", "opcode_1": "or", "opcode_flip": "xor"}
-"""Of each execution of the opcode that stands where the fault was drawn, and what the tool calls them."""
+"""Faults in each execution of the opcode at the drawn place, and the tool's names for them."""
 MODELS = *ONCE, *STUCK, *OF_OPCODE
 EVERY_LANE = {"LANE": "-1"}
 
@@ -88,7 +88,7 @@ class InjectedFault:
         return {"WAVE": str(self.wave), "WHEN": str(self.when)}
 
     def look(self) -> dict[str, str]:
-        """That tell what is there, and leave it."""
+        """The tool's options that report what is there, and leave it."""
         return {**self.place(), "MODEL": "none"}
 
     def options_of_opcode(self, hit: Mapping[str, Any], chosen: str) -> dict[str, str]:

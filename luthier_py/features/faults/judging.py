@@ -1,7 +1,7 @@
 """What becomes of a fault: of a recorded launch, or of a program.
 
 In: a bench, which runs its subject with options of the tool; a drawn fault. Out: a JudgedFault. Invariant: what says
-where a fault is, is what the tool saw there, also where the launch failed before it could tell.
+where a fault is, is what the tool saw there, also where the launch failed before it could report.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class FaultEffect(Enum):
     """What becomes of a launch with a fault."""
 
     MASKED = "masked"          # results are what they are without
-    SDC = "sdc"                # silent data corruption: they are not, and nobody noticed
+    SDC = "sdc"                # silent data corruption: they differ, and no error was raised
     CRASH = "crash"            # a wave did what no device lets pass, or the program died
-    HANG = "hang"              # no end within the limit, or no wave can go on
+    HANG = "hang"              # no end within the limit, or no wave can continue
     NOT_HIT = "not hit"        # the kernel does not do the same each time
     NOT_JUDGED = "not judged"  # it came to what the emulator does not run
 
@@ -89,14 +89,14 @@ def judge_fault(bench: Bench, fault: InjectedFault, given: Mapping[str, str], ev
 
 def _judge_injection(bench: Bench, fault: InjectedFault, options: Mapping[str, str],
                      injection: Injection) -> JudgedFault:
-    """With the place, if the launch failed before it was told."""
+    """Judge with the place that a second run reports, if the launch failed before it was reported."""
     if injection.hit is None and injection.effect not in (FaultEffect.NOT_HIT, FaultEffect.MASKED):
         injection = _at(injection, bench.find_hit(fault.look(), fault.launch))
     return JudgedFault(fault, options, injection)
 
 
 def _at(injection: Injection, seen: Mapping[str, Any] | None) -> Injection:
-    """What the tool saw without the fault says where this is; what became of the value only it can tell."""
+    """Take the place from what the tool saw without the fault; the faulty value only the faulty run can report."""
     hit = injection.hit or (None if seen is None else {**seen, "after": None})
     return Injection(injection.effect, hit, injection.why, injection.side)
 

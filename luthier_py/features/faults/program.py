@@ -34,7 +34,7 @@ LEAST_SECONDS, TIMES_AS_LONG = 30.0, 50.0
 
 @dataclass(frozen=True, slots=True)
 class ProgramCheck:
-    """How it is told that results are right, beside the exit code: by ``command``, or else by ``files`` that are what
+    """How results are checked, beside the exit code: by ``command``, or else by ``files`` that are what
     they are without a fault."""
 
     files: tuple[Path, ...] = (STDOUT,)
@@ -60,7 +60,7 @@ class ProgramRun:
 
     @property
     def report(self) -> Mapping[str, Any] | None:
-        """Of the launch that may have a fault; the device may have failed before it could tell."""
+        """Of the launch that may have a fault; the device may have failed before it could report."""
         rows = [row for facts in self.done.verdicts for row in facts["reports"]]
         return rows[0]["report"] if rows else None
 
@@ -156,7 +156,7 @@ class ProgramSubject:
         return ran, max((int(json.loads(line)["instructions"]) for line in lines), default=0)
 
     def _require_same(self, bare: ProgramResults, counted: ProgramRun) -> None:
-        """LuthierError where nothing could be told of a fault."""
+        """LuthierError where runs without a fault fail or differ, so that no fault can be judged."""
         if counted.done.failures:
             raise LuthierError(f"{self.name}: without a fault a launch failed: {counted.done.failures[0]['error']}")
         if differing := [*self.differences(bare, counted.results)]:
@@ -186,7 +186,7 @@ class ProgramSubject:
                 around = Surroundings(out.fileno(), err.fileno(), variables or {}, seconds)
                 done = execute(self.command, settings, None if options is None else TOOL, options, reports=True,
                                around=around)
-            if done.stopped is not None:  # nothing is known of this fault, and no other one is wanted
+            if done.stopped is not None:  # this fault is not judged, and the user stopped the campaign
                 raise SystemExit(SIGNALLED + done.stopped)
             took = time.monotonic() - started
             files = [printed if path == STDOUT else path for path in self.check.files]

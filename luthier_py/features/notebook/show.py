@@ -1,8 +1,8 @@
 """What notebooks show of kernels, functions, blocks, programs and launches.
 
 In: one of these, perhaps with what a tool reported of it. Out: HTML, and SVG where there is a drawing. Invariant: what
-is shown knows nothing of notebooks; `%load_ext luthier_py` tells IPython who shows it. Every text of a program is
-escaped.
+is shown does not depend on notebooks; `%load_ext luthier_py` registers these functions with IPython. Every text of a
+program is escaped.
 """
 
 from __future__ import annotations

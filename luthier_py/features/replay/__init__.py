@@ -1,1 +1,1 @@
-"""Launches kept in files, and run again."""
+"""Launches saved in files, and run again."""

@@ -1,8 +1,8 @@
-"""Recorded memory, and what stands for it where the launch is run again.
+"""Recorded memory, and the memory that replaces it where the launch is run again.
 
 In: a RecordedLaunch, allocations as a device has them, the module that runs. Out: Counterparts, and what the record
 says of the bytes of each. On the emulator memory has its addresses again. On a GPU it is wherever that gives some:
-there words of arguments that point into recorded allocations are made to point to what stands for them. Invariant: a
+there words of arguments that point into recorded allocations are made to point to what replaces these. Invariant: a
 byte of the record has one counterpart, or is no memory of the program.
 """
 
@@ -30,7 +30,8 @@ _WORD = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True)
 class MappedRange:
-    """Of recorded bytes from ``start`` on: they are at ``now``. ``type``: of elements, where somebody says it."""
+    """Of recorded bytes from ``start`` on: they are at ``now``. ``type``: of elements, where metadata or the kernel's
+    name give it."""
 
     name: str
     start: int
@@ -86,8 +87,8 @@ def map_allocations(record: RecordedLaunch, kernel: KernelRecord, now: Sequence[
 
 
 def _names(record: RecordedLaunch, kernel: KernelRecord) -> dict[int, tuple[str, str | None]]:
-    """What arguments say of allocations, by address: a name, and the elements' type. Of one that several point into all
-    have a part, and nobody knows which."""
+    """What arguments say of allocations, by address: a name, and the elements' type. One that several point into has
+    the names of all, since their parts are unknown."""
     found: dict[int, list[tuple[str, str | None]]] = {}
     for number, (arg, type_name) in enumerate(zip(kernel.own_args, type_names(kernel), strict=True)):
         if arg.size == _WORD.size and arg.offset + arg.size <= len(record.kernarg):

@@ -125,7 +125,7 @@ def replay(
 
 def one_replay(file: Path, tool: str, options: dict[str, str], settings: RunSettings, kernel_from: Path | None,
                tolerance: float) -> Json:
-    """Facts of it; where it goes wrong that is said, and the others go on."""
+    """Facts of one replay; an error is printed and returned, so that the other replays continue."""
     from luthier_py.features.replay.facts import replay_facts
     from luthier_py.features.replay.rerun import replay_file
     from luthier_py.features.run.launched import findings_of, save_all

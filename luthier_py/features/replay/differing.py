@@ -2,7 +2,7 @@
 
 In: bytes that were expected and those that came, part by part of a buffer. Out: a BufferDifference, with values as the
 buffer's type has them. Invariant: bits decide; with a tolerance only floats may be near instead, and a type that is
-guessed is told.
+guessed is marked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Launches kept in files: those of a program, or one that a command makes.
+"""Launches saved in files: those of a program, or one that a command makes.
 
-In: a command and what of it is to be kept, or a device to launch on. Out: files, and what became of each launch.
+In: a command and which of its launches to save, or a device to launch on. Out: files, and what became of each launch.
 Invariant: recorded memory lies where a later process has nothing, so that a replay can have it at the same addresses.
 """
 

@@ -1,8 +1,8 @@
 """A recorded launch, run again: its memory put back, its kernel or a rebuilt one launched, what it wrote compared.
 
 In: a RecordedLaunch, a device, perhaps a tool, or another code object with the kernel. Out: where memory differs from
-what the recorded launch left, and what a launch of one's own has. Invariant: nothing outside of the record is used, and
-what the launch needs beyond it is told.
+what the recorded launch left, and what a new launch has. Invariant: nothing outside of the record is used, and what the
+launch needs beyond it is reported.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Launchable(Protocol):
     def block(self) -> Dim: ...
 
     def run(self, device: Device, module: Module, kernel: str, ready: Ready = ignore_allocations) -> Left:
-        """``kernel`` of ``module``. ``ready`` is told what memory it may access, before it begins."""
+        """Run ``kernel`` of ``module``. ``ready`` gets the memory that it may access, before it begins."""
         ...
 
 
@@ -96,7 +96,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One launch from the command line. ``verdict``: where a tool was asked for."""
+    """One launch from the command line. ``verdict``: where a tool was requested."""
 
     file: Path
     ran: Ran
@@ -106,7 +106,7 @@ class Done:
 
     @property
     def observed(self) -> bool:
-        """Whether the run did what was asked: a tool that was named inserted something that ran."""
+        """Whether the run did what was requested: a tool that was named inserted something that ran."""
         return self.verdict is None or self.verdict.observed
 
     @property
@@ -119,7 +119,7 @@ class Done:
 
     @property
     def found_by_tool(self) -> int:
-        """Mistakes that the tool has told."""
+        """Mistakes that the tool has reported."""
         return 0 if self.verdict is None else self.verdict.findings
 
 
@@ -293,7 +293,7 @@ def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]
 
 
 def type_names(record: KernelRecord) -> list[str]:
-    """Of the kernel's parameters, as far as metadata or its name say them; "" where nobody does."""
+    """Types of the kernel's parameters, as far as metadata or its name give them; else ""."""
     wanted = record.own_args
     signature = re.fullmatch(r".*?\((.*)\)", demangle(record.name))
     named = [name.strip() for name in signature[1].split(",")] if signature else []

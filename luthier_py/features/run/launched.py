@@ -94,7 +94,7 @@ def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool:
         return Done(file, original(), device, None, None)
     verdict = Verdict(tool, launches=1)
     selection = tool.selection
-    outside = bool(selection.within)  # nobody marks ranges here
+    outside = bool(selection.within)  # a launch from the command line is in no range
     if outside or not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, original(), device, tool, verdict)

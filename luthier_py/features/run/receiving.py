@@ -1,7 +1,7 @@
 """The host's end of a tool's channels on a device that this process drives.
 
 In: a device, channels, and who takes the slots. Out: rings in memory that device and host share, emptied by a thread
-while kernels run. Invariant: when ``drained`` returns, everything that launches before it pushed was handed on.
+while kernels run. Invariant: when ``drain_all`` returns, everything that launches before it pushed was passed on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Take = Callable[[Channel, NDArray[Any]], None]
 
 
 class ChannelEnd:
-    """Mutable: one channel's head and ring. To the emulator, somebody who writes memory while kernels run."""
+    """Mutable: one channel's head and ring. To the emulator, an external writer of memory while kernels run."""
 
     def __init__(self, device: Device, channel: Channel) -> None:
         self.channel, self._device = channel, device
@@ -72,7 +72,7 @@ class ChannelEnd:
 
 
 class Receiving:
-    """Mutable: all channels of a tool on one device; a context manager. ``take`` is called in a thread of its own."""
+    """Mutable: all channels of a tool on one device; a context manager. ``take`` is called in a separate thread."""
 
     def __init__(self, device: Device, channels: Sequence[Channel], take: Take) -> None:
         self._device, self._take = device, take
@@ -108,7 +108,7 @@ class Receiving:
             self.ends[channel].connect(module, launch)
 
     def drain_all(self) -> dict[Channel, int]:
-        """After a launch: all that it pushed was handed on; how many records each channel has dropped so far."""
+        """Pass on all that a launch pushed, after its end; how many records each channel has dropped so far."""
         for end in self.ends.values():
             while end.will_write():
                 self._drain(end)
@@ -134,6 +134,6 @@ class Receiving:
             if len(slots):
                 try:
                     self._take(end.channel, slots)
-                except Exception as error:  # the tool's; it is told when the launch is over, and waves go on
+                except Exception as error:  # the tool's; `drain_all` raises it after the launch, and waves continue
                     self._failure = self._failure or error
         return len(slots)

@@ -37,7 +37,7 @@ class RecordingDevice(EmulatorDevice):
 
 
 def reserve_recording_memory() -> Memory:
-    """Where a program's would be, as long as somebody has it."""
+    """Reserve memory where a program's would be, until the result is garbage."""
     for start in _PLACES:
         try:
             place = take_place(start, _BYTES)

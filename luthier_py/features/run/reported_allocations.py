@@ -1,4 +1,4 @@
-"""A launch's tool is told what memory the launch may access.
+"""A launch's tool gets the memory that the launch may access.
 
 In: a module, the tool's tables, allocations. Out: cells of the module that lead to a table in memory, while the launch
 runs. Invariant: nothing is put anywhere where a tool has no table.

@@ -15,7 +15,7 @@ from luthier_py.base.errors import how_many
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.features.campaign.engine import Campaign, Variation, in_turn
 
-SHOWN = 12  # seeds that are told
+SHOWN = 12  # seeds that are reported
 
 
 @dataclass(frozen=True, slots=True)

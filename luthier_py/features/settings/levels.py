@@ -1,4 +1,4 @@
-"""At which level a tool stands under a program: before HIP's functions, or below them, before HSA's.
+"""At which level a tool intercepts a program's calls: before HIP's functions, or below them, before HSA's.
 
 In: a level's name. Out: the environment that loads the tool's library there, or the library for a tool. Invariant: of a
 program that both would see, one of them takes the launches, and the other is silent.
@@ -47,7 +47,7 @@ def choose_level(level: str | None, ours: bool, tool: Tool | None) -> str:
 
 
 def level_environment(level: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What loads the tool's libraries; lists of ``environment`` are kept behind them."""
+    """Variables that load the tool's libraries, in front of lists that ``environment`` has."""
     if level not in LEVELS:
         raise Invalid(f"level {level} is unknown; give {', '.join(LEVELS)}")
     settings = {LEVEL: level}
@@ -77,6 +77,6 @@ def make_load_setting(level: str, library: Path) -> str:
 
 
 def check_level(level: str) -> None:
-    """Invalid if no library stands there."""
+    """Invalid if no library intercepts there."""
     if level not in _VARIABLES:
         raise Invalid(f"level {level} is unknown; give {' or '.join(_VARIABLES)}")

@@ -48,7 +48,7 @@ rows): allocations of a GPU lie in larger pieces of mapped memory, which ROCr ta
 class RunSettings:
     """``device``: as --device has it; None for the GPU that a program finds. ``stack``: what is between an emulated
     device and the program, see :mod:`.stack`. ``shuffle``: how many other schedules are tried. ``record``: which
-    launches are kept. ``times``: whether programs tell what they do, and launches by the cycle model when their
+    launches are saved. ``times``: whether programs record what they do, and launches by the cycle model when their
     work-groups ran."""
 
     device: str | None

@@ -19,7 +19,7 @@ from luthier_py.base.errors import Invalid, Unsupported, did_you_mean
 from luthier_py.host.hip import runtime_folder
 from luthier_py.host.releases.table import RELEASES
 
-if TYPE_CHECKING:  # whoever has none does not wait for it
+if TYPE_CHECKING:  # runs without a release do not import it
     from luthier_py.host.releases.fetched import FetchedRelease
     from luthier_py.isa import Target
 
@@ -28,7 +28,7 @@ LUTHIER, ROCM = "luthier", "rocm"
 STACKS = LUTHIER, ROCM, *RELEASES, *(f"{LUTHIER}-{name.partition('-')[2]}" for name in RELEASES)
 HIP_LIBRARY, HSA_LIBRARY = "libamdhip64.so", "libhsa-runtime64.so"
 SYSFS = "LUTHIER_SYSFS"
-"""A folder that stands for what the kernel shows of devices, for programs that have our HIP runtime."""
+"""A folder that replaces what the kernel shows of devices, for programs that have our HIP runtime."""
 _PLATFORM = "Linux", "x86_64"
 _POOLS = "DEBUG_HIP_MEM_POOL_VMHEAP"
 """HIP 7.2 makes memory pools of reserved addresses unless this is 0, which wants a newer driver than is emulated."""
@@ -92,7 +92,7 @@ def stack_environment(stack: str) -> dict[str, str]:
 
 def topology_environment(stack: str, targets: Sequence[Target], memory_bytes: int) -> dict[str, str]:
     """What shows programs that have a release's libraries on our HIP runtime the device in /sys, where frameworks and
-    management libraries look for one; nothing for a device whose card nobody knows."""
+    management libraries look for one; nothing for a device whose card is unknown."""
     if not has_our_runtime(stack) or stack == LUTHIER or (platform.system(), platform.machine()) != _PLATFORM:
         return {}
     from luthier_py.host.kfd import device_library

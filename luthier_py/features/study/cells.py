@@ -109,7 +109,7 @@ def _libraries(stack: str, program: Path) -> Mapping[str, str | None] | None:
 
 
 def _level(tool: ToolUse, stack: str) -> str | None:
-    """At which the tool stands; Invalid where it cannot."""
+    """The level at which the tool intercepts; Invalid where it cannot."""
     if tool.tool is None or tool.parts:
         return None
     try:

@@ -1,8 +1,8 @@
-"""One run, in a process of its own: ``python -c COMMAND FOLDER``.
+"""One run, in a separate process: ``python -c COMMAND FOLDER``.
 
-In: FOLDER/run.json; a pipe as stdin. Out: FOLDER/result.json; the program's own output goes where this process's goes.
-Invariant: when the pipe closes, whoever asked is gone, and the program ends too. Nothing is imported from the folder in
-which it runs, which is the study's; nor what this run does not need, since each run waits for it.
+In: FOLDER/run.json; a pipe as stdin. Out: FOLDER/result.json; the program writes to this process's output. Invariant:
+when the pipe closes, the study has ended, and the program ends too. Nothing is imported from the folder in which it
+runs, which is the study's; nor what this run does not need, since each run waits for it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _NEEDED: Any = object()
 
 
 class Keys:
-    """A table that is being read (mutable: remembers which keys were asked for)."""
+    """A table that is being read (mutable: records which keys were read)."""
 
     def __init__(self, file: str, place: str, table: Mapping[str, Any]) -> None:
         self.file, self.place, self.table = file, place, table

@@ -58,7 +58,7 @@ def study_verdict(facts: Json) -> list[str]:
 
 
 def shortcomings(facts: Json) -> list[str]:
-    """What a study was asked for and has not found, a line for each kind."""
+    """What a study was to find and has not found, a line for each kind."""
     lines = []
     well = sum(facts["statuses"].get(status, 0) for status in WELL)
     if well < facts["runs"]:

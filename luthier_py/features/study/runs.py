@@ -1,7 +1,7 @@
 """Cells are run, each by a process that can be killed with all that it starts.
 
-In: a cell. Out: its outcome, plain data. Invariant: whatever a program does, its outcome says so; when nobody asks any
-more, all that still runs is killed.
+In: a cell. Out: its outcome, plain data. Invariant: whatever a program does, its outcome says so; when the outcome is
+not needed any more, all that still runs is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from luthier_py.features.study.cells import Cell, search_path
 from luthier_py.features.study.child import COMMAND, RESULT, RUN, STARTED
 
 POLL_SECONDS = 0.01
-LAST_LINES = 5  # of a failed run's stderr, that are kept
+LAST_LINES = 5  # of a failed run's stderr, that are saved
 LAST_BYTES = 4096
 
 RunRecord = dict[str, Any]
@@ -32,7 +32,7 @@ RunRecord = dict[str, Any]
 
 class RunStatus(str, Enum):
     """How a run ended. NOTHING: well, but the tool observed no launch; FAILED: with an exit code other than 0, or
-    without what was asked of the tool; ERROR: a run of which the end is not known, so that it is made again."""
+    without what was requested of the tool; ERROR: a run of which the end is not known, so that it is made again."""
 
     OK = "ok"
     NOTHING = "nothing observed"
@@ -42,8 +42,7 @@ class RunStatus(str, Enum):
 
 
 def run_cell(cell: Cell, over: Event | None = None) -> RunRecord:
-    """Run a cell to its end by a process, in a folder of its own. ``over``: nobody wants the outcome any more, and the
-    process is killed."""
+    """Run a cell to its end by a process, in a temporary folder. ``over``: once it is set, the process is killed."""
     with TemporaryDirectory(prefix="luthier-study-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
         (folder / RUN).write_text(json.dumps(dict(cell.run)))
@@ -96,7 +95,7 @@ def _last_words(folder: Path, found: RunRecord) -> str:
 
 
 def make_lost_record(said: object) -> RunRecord:
-    """Of a run that nobody has seen end."""
+    """The record of a run whose end was not seen."""
     nothing = dict.fromkeys(("exit_code", "seconds", "verdicts", "output_sha256", "machine"))
     return {**nothing, "status": RunStatus.ERROR.value, "said": str(said)}
 
@@ -118,7 +117,8 @@ def _status(found: RunRecord, with_tool: bool) -> RunStatus:
 
 
 def _last_lines(path: Path) -> str:
-    """The end of a file, as text, without the tool's verdict: that is kept apart, and its times are never the same."""
+    """The end of a file, as text, without the tool's verdict: that is stored separately, and its times always
+    differ."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - LAST_BYTES, 0))
         lines = file.read().decode("utf-8", "replace").strip().splitlines()

@@ -1,4 +1,4 @@
-"""Where outcomes are kept while a study runs, and the data set that comes of them.
+"""Where outcomes are stored while a study runs, and the data set that comes of them.
 
 In: outcomes of cells. Out: files of the study's folder. Invariant: what is not known has no value, and whole numbers
 stay exact.
@@ -30,7 +30,7 @@ CELL = "cell"
 
 
 def open_store(folder: Path) -> RowStore:
-    """Where outcomes are kept, by identity; those that version 1 kept are there as well."""
+    """The store of outcomes, by identity; it has those of version 1 as well."""
     def read_older(identity: RowKey) -> RunRecord | None:
         try:
             outcome: RunRecord = json.loads((cells / f"{identity}.json").read_bytes())

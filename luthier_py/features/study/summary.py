@@ -23,7 +23,7 @@ from luthier_py.report.plain import Json, leaves, numbers_like
 CellRun = tuple[Cell, RunRecord]
 GROUP = ("program", "arguments", "tool", "device", "stack")
 ALIKE = ("program", "arguments", "device", "stack")  # whose times are compared
-SHOWN = 3  # differences of a group that are told
+SHOWN = 3  # differences of a group that are reported
 
 
 def summarise(study: Study, runs: Sequence[CellRun]) -> Json:

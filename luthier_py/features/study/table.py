@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 APART = ("program", "arguments", "tool", "options", "device", "stack")
-"""What tells runs of a study apart, beside the number of the repeat."""
+"""What distinguishes runs of a study, beside the number of the repeat."""
 
 
 def study_table(path: str | PathLike[str], tool: str | None = None, metric: str | None = None) -> pyarrow.Table:

@@ -1,6 +1,6 @@
 """When launches and their work-groups ran, and what programs did, for trace viewers: Perfetto, chrome://tracing.
 
-In: launches with the cycle model's times, the verdicts of a tool, what programs have told. Out: a document of the Trace
+In: launches with the cycle model's times, the verdicts of a tool, the records of programs. Out: a document of the Trace
 Event Format, JSON object form: complete events (``X``), instants (``i``) and names (``M``); a microsecond of a device
 is a cycle of the model, any other is one. Invariant: events of one track are in order and do not overlap, since
 work-groups that share a compute unit have a track each; ranges of a thread nest. Of what is left out, its launch says

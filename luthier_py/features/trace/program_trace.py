@@ -1,8 +1,8 @@
 """What programs did while they ran, for trace viewers: ranges, marks, and what their streams carried out.
 
 In: the records that LUTHIER_TRACED has collected (host/native/traced.h). Out: events of the Trace Event Format, with
-this computer's time. Invariant: what is on one track nests or comes one after the other; what a record asked for and no
-worker has done is counted, not drawn.
+this computer's time. Invariant: what is on one track nests or comes one after the other; work that a record requested
+and no worker has done is counted, not drawn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN = {Traced.FILL: "fill", Traced.CALL: "host function", Traced.EVENT: "even
 
 @dataclass(frozen=True, slots=True)
 class TraceRecord:
-    """Times are nanoseconds; ``number``: of a range of the process, or by which the worker knows a work."""
+    """Times are nanoseconds; ``number``: of a range of the process, or of a work in its worker."""
 
     kind: Traced
     name: str
@@ -107,7 +107,7 @@ class _Sweep:
                 yield from self._emit_stream_work(record)
 
     def close(self, end: int) -> Iterator[Moment]:
-        """Ranges that nobody has ended."""
+        """Ranges that the program has not ended."""
         for (process, thread), stack in self.pushed.items():
             for name, begin in stack:
                 yield Moment((process, Track.THREAD, thread, 0), name, begin, end, {"ended": False})
@@ -154,7 +154,7 @@ def read_records(data: bytes) -> Iterator[TraceRecord]:
 
 
 def program_events(data: bytes) -> tuple[list[Json], int]:
-    """Events with the names of their tracks; and how many works were asked for and are not there."""
+    """Events with the names of their tracks; and how many works were requested and not done."""
     records = list(read_records(data))
     if not records:
         return [], 0
