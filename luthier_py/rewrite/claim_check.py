@@ -1,10 +1,10 @@
-"""Whether a claim says what the tool wanted: the one thing that `proof` believes of it.
+"""Whether a claim says what the tool requested: the one thing that `proof` takes from it unchecked.
 
 In: a claim, the edits that it is about, their hooks as they were compiled, and the program. Out: nothing, or
 CheckFailed. Invariant: each insertion in code that a clone has has one call of its hook, at one of its places, with
 its arguments, results, lanes, mode and constants, and calls at one point are claimed in their order; other instructions
-stand for the application's where that was asked for, and nowhere else; variables have their sizes; there are no other
-calls, and no other kernels have clones. Nothing is shared with `inject`, which makes claims.
+replace the application's where the tool requested that, and nowhere else; variables have their sizes; there are no
+other calls, and no other kernels have clones. Nothing is shared with `inject`, which makes claims.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _check_calls(claim: Claim, wishes: _Wishes, insertions: Mapping[int, tuple[i
              for function in claim.functions}
     for address, insertion in left.values():
         if not any(insertion.instr.pc in each for each in there[address]):
-            continue  # code that no wave of the clone comes to: `proof` knows
+            continue  # code that no wave of the clone comes to: `proof` checks that
         raise _wrong(f"hook {insertion.hook.name} does not run", Location(None, insertion.instr.pc))
 
 
@@ -186,7 +186,7 @@ def _make_declared_payload(key: PayloadKey, compiled: Compiled) -> Payload:
 
 def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: InstructionSet) -> bool:
     """Whether code, constants and stack are what LLVM made, or an author wrote. A shader's MODE is left out, and waits
-    at its end; of a function that is called also waits at its beginning, and where it would return it goes to its end,
+    at its end; of a function that is called also waits at its beginning, and where it would return it jumps to its end,
     where scalar results come out of the vector registers in which it gives all of them."""
     if source is None:
         return isinstance(hook.function, Assembly) and payload.code == hook.function.code and not payload.fields
@@ -218,7 +218,7 @@ def _is_as_made(payload: Payload, hook: Hook, source: Code | None, isa: Instruct
 @lru_cache(maxsize=64)
 def _stack_bytes(said: bytes) -> Mapping[str, int]:
     """Of the functions of LLVM's object, as that says it; computed indexes reach all of a stack, so no instruction
-    tells."""
+    shows it."""
     (pipeline,) = msgpack.unpackb(said, strict_map_key=False)["amdpal.pipelines"]
     return {name: each[".backend_stack_size"] for name, each in pipeline[".shader_functions"].items()}
 
@@ -289,7 +289,7 @@ def _depth(type: Type) -> int:
 
 def _literals(compiled: Compiled, insertion: Insertion) -> list[int]:
     """The dwords that constants put into the code of their hook, as its relocations say: each a half of the bits of a
-    number, to which what stands in the code is added."""
+    number, to which the literal in the code is added."""
     source, found = compiled.source, list[int]()
     if source is None:
         return found

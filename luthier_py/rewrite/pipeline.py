@@ -1,7 +1,7 @@
 """Bytes to bytes: a code object and a tool in, an instrumented copy out.
 
 Invariants: a tool that inserts nothing reproduces its input byte for byte; the original kernels are in the copy
-unchanged, at their addresses, unless a copy is asked for that has nothing of the original in it.
+unchanged, at their addresses, unless a standalone copy is requested, which has nothing of the original in it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from luthier_py.rewrite.tool import Edits, Place, Refusal, Tool, made_tool, visi
 P = ParamSpec("P")
 R = TypeVar("R")
 Watch = Callable[[str, int, int], object]
-"""Is told of each stage as it begins: its name, how many are done, and of how many."""
+"""Called as each stage begins: its name, how many are done, and of how many."""
 STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
 PARTS = ("inject.place", "inject.inline_calls", "inject.wait_states", "inject.relax", "inject.layout")
 """Of stages, whose times are in the stage's too."""
@@ -57,7 +57,7 @@ class Instrumented:
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
-        """Kernels that the tool asked for, or would have if they could be read, and that were left alone."""
+        """Kernels that the tool requested, or would have if they could be read, and that were left alone."""
         return self.edits.refused + self.patched.refused + self.unread
 
 
@@ -80,10 +80,9 @@ def instrument(
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
-    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults,
-    a list for all of it together (`Several`).
-    With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``. ``seen``, ``apart``:
-    as for `carry_out`.
+    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name mean one with defaults, a list all
+    of it together (`Several`). With ``keep_going`` kernels that cannot be served are left alone and listed in
+    ``refused``. ``seen``, ``apart``: as for `carry_out`.
     """
     tool = made_tool(tool)
     planned = plan(code, tool, name, [kernels] if isinstance(kernels, str) else kernels, watch)
@@ -183,7 +182,7 @@ def _instrument_by_component(program: Program, edits: Edits, made: Callable[[Edi
 
 @dataclass(slots=True)
 class _Clock:
-    """Mutable: how long each stage took, and each part of one that tells its parts."""
+    """Mutable: how long each stage took, and each part of one that reports its parts."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     watch: Watch | None = None

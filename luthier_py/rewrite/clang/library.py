@@ -1,8 +1,8 @@
 """The folder of device libraries that clang wants: those that are there, and what of it they lack.
 
 In: a folder with ocml.bc and ockl.bc, a compiler, a processor. Out: a folder for --rocm-device-lib-path.
-Invariant: it is whole, as clang wants it (lib/Driver/ToolChains/ROCm.h, allGenericLibsValid): with the constants by
-which the library is told its target and its options (ROCm-Device-Libs, doc/OCML.md), and libraries of other languages.
+Invariant: it is complete, as clang requires (lib/Driver/ToolChains/ROCm.h, allGenericLibsValid): with the constants
+that give the library its target and its options (ROCm-Device-Libs, doc/OCML.md), and libraries of other languages.
 ROCm and Debian have all of them, other packages the two that hold code.
 """
 

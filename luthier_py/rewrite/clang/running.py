@@ -1,4 +1,4 @@
-"""Runs of clang as a child process, without a shell, in a folder of its own that goes when it has ended.
+"""Runs of clang as a child process, without a shell, in a temporary folder that is removed when it has ended.
 
 In: a compiler, its arguments. Out: its words, and whatever it wrote into the folder. Invariant: what fails is
 LuthierError with the compiler's words, our own folders left out of them.

@@ -2,7 +2,8 @@
 linker.
 
 In: an environment, a root folder, a processor. Out: a Toolchain. Invariant: what is missing is Unsupported, with what
-to install; of what is there, the first that knows the processor is taken: LUTHIER_CLANG, ROCm's, the search path's.
+to install; of what is there, the first that supports the processor is taken: LUTHIER_CLANG, ROCm's, the search
+path's.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NO_LIBRARY = (
     "from PyPI, which has it, or set HIP_DEVICE_LIB_PATH or LUTHIER_DEVICE_LIBS to its folder"
 )
 NO_LINKER = "no ld.lld beside the compiler or in the search path: apt install lld"
-_SECONDS = 20  # that a compiler gets to say what it knows
+_SECONDS = 20  # that a compiler gets to list its processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class Search:
         return Toolchain(compiler, headers, self.library(compiler, headers), header_version(headers))
 
     def compiler(self, processor: str, newest: int | None = None) -> Path:
-        """The first that knows the processor; of those that do not, the first, which then says so itself. ``newest``:
-        the last major version that will do."""
+        """The first compiler that supports the processor; if none does, the first, whose own error says so.
+        ``newest``: the last major version that will do."""
         chosen = self.environment.get(CLANG, "")
         if chosen:
             found = shutil.which(chosen, path=self.environment.get("PATH"))
@@ -92,7 +93,7 @@ class Search:
         return next((path for path in able if processor in processors(str(path))), able[0])
 
     def linker(self, compiler: Path) -> Path | None:
-        """The compiler knows best, and then it is in one of these folders."""
+        """The linker that the compiler names, else the first in these folders."""
         named = Path(_query_compiler(str(compiler), "-print-prog-name=ld.lld").partition("\n")[0])
         if named.is_absolute() and named.exists():
             return named
@@ -116,7 +117,7 @@ class Search:
         return max((folder for folder in others if _has(folder, files)), key=header_version, default=None)
 
     def library(self, compiler: Path | None = None, headers: Path | None = None) -> Path:
-        """LUTHIER_DEVICE_LIBS; HIP_DEVICE_LIB_PATH, which clang knows too; then what belongs to the compiler, to the
+        """LUTHIER_DEVICE_LIBS; HIP_DEVICE_LIB_PATH, which clang reads too; then what belongs to the compiler, to the
         headers, to ROCm."""
         places = [Path(chosen) for name in DEVICE_LIBS if (chosen := self.environment.get(name, ""))]
         if compiler is not None:

@@ -26,7 +26,7 @@ BANKS = 4  # of vector registers; both halves of a dual instruction read at once
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Registers that may be taken where they are free, and at what price; ``borrows``: also scalar registers that are
-    not free, whose values are kept in lanes of a vector register meanwhile; ``slots``: where vector registers that
+    not free, whose values are saved in lanes of a vector register meanwhile; ``slots``: where vector registers that
     are not free are put aside, as many as there are slots; ``waits``: what loads will still write is waited for, and
     taken too."""
 
@@ -41,8 +41,7 @@ class Policy:
 class Pool:
     """Free registers at one place, in order of preference. ``take`` uses them up (mutates). ``why`` says what the
     registers of a file hold that are not free. ``asked``, which pools may share: by file, the registers whose being
-    free made the answers what they are. ``busy``: registers that may be taken where none is free, and are ``borrowed``
-    then."""
+    free decided the answers. ``busy``: registers that may be taken where none is free, and are ``borrowed`` then."""
 
     free: RegSet
     where: Callable[[], Location]
@@ -82,8 +81,8 @@ class Pool:
 
     def take_whole(self, dead_in_all_lanes: RegSet, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0,
                    stop: int = NAMED) -> Reg:
-        """As `take`, for what is written in any lane: of those that are ``dead_in_all_lanes``, which nobody needs in
-        any; or else one is borrowed."""
+        """As `take`, for what is written in any lane: of those that are ``dead_in_all_lanes``, which no instruction
+        reads in any; or else one is borrowed."""
         whole = Pool(self.free & dead_in_all_lanes, self.where, self.why, self.taken, self.asked)
         reg = whole.lowest(file, dwords, align, phase, stop)
         if reg is None:

@@ -53,8 +53,8 @@ __all__ = ["ClonedKernel", "Patched", "SourceMap", "inject"]
 
 Fragments: TypeAlias = Mapping[PayloadKey, Fragment]
 Changed: TypeAlias = Mapping[Function, Mapping[int, Inst]]  # by address
-Seen: TypeAlias = Callable[[str, Clone], Clone]  # is told of each pass
-Begins: TypeAlias = Callable[[str], object]  # is told what is done from here on
+Seen: TypeAlias = Callable[[str, Clone], Clone]  # is called after each pass
+Begins: TypeAlias = Callable[[str], object]  # is called with the name of each step as it begins
 
 
 def inject(
@@ -62,8 +62,8 @@ def inject(
     seen: Seen = lambda name, clone: clone, part: Begins = lambda name: None,
 ) -> Patched:
     """Raises LuthierError, and then nothing has happened; with ``keep_going`` the component of kernels that caused it
-    is refused instead. ``seen`` gets every clone after each pass, and gives it back: to print it. ``part`` is told of
-    place, inline_calls, wait_states, relax and layout as they begin, of each component."""
+    is refused instead. ``seen`` gets every clone after each pass, and gives it back: to print it. ``part`` is called
+    with place, inline_calls, wait_states, relax and layout as they begin, of each component."""
     if is_verifying():
         seen = _verify_before(seen)
     edited: dict[Function, list[Insertion]] = defaultdict(list)

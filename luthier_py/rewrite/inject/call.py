@@ -69,7 +69,7 @@ class Caller:
     spill_vgprs: SpillVgprs | None = None
 
     def emit(self, inst: Inst, jump: Label | None = None) -> None:
-        """Add one instruction to the call; ``jump``: where it goes, if it is a branch."""
+        """Add one instruction to the call; ``jump``: its target, if it is a branch."""
         self.items.append(Single(inst, edit=self.edit, jump=jump))
 
     def copy(self, to: Reg, source: Reg | int) -> None:
@@ -89,7 +89,7 @@ class Caller:
                 self.copy(keep, reg)
 
     def restore(self) -> None:
-        """Put back what :meth:`save` kept, SCC last."""
+        """Restore what :meth:`save` saved, SCC last."""
         for reg, keep in self.saved.items():
             if reg != _SCC:
                 self.copy(reg, keep)
@@ -206,7 +206,7 @@ class Caller:
             self.emit(inst)
 
     def take_back(self) -> None:
-        """What was changed of it goes where it lives."""
+        """Write changed wave variables back to their slots."""
         changed = [self.locations[value] for value in self.insertion.into if isinstance(value, WaveVariable)]
         for inst in self.spill_vgprs.emit_write_back(changed) if self.spill_vgprs is not None else ():
             self.emit(inst)
@@ -284,14 +284,14 @@ class Caller:
         })
 
     def move_all(self, left: dict[AssignedLocation, AssignedLocation]) -> None:
-        """Values to where they are wanted, none of which is overwritten while it holds another of them."""
+        """Move values to their targets, none of which is overwritten while it holds another of them."""
         while left:
             ready = [to for to in left if not any(_overlap(to, source) for t, source in left.items() if t != to)]
             if ready:
                 self.move(ready[0], left.pop(ready[0]))
             else:  # they go round in a circle
                 to, source = next(iter(left.items()))
-                assert isinstance(source, Reg)  # other assigned locations are nobody's target in a circle
+                assert isinstance(source, Reg)  # other assigned locations are no target in a circle
                 aside = self.pool.take(source.file, source.dwords)
                 self.move(aside, source)
                 left[to] = aside
@@ -322,7 +322,7 @@ class Pattern:
     allotted: Allotted
 
     def fits(self, free: RegSet) -> bool:
-        """Whether the items are right for a call that may take ``free``: of the registers asked for the same are
+        """Whether the items are right for a call that may take ``free``: of the registers in ``asked`` the same are
         free."""
         return free & self.asked == self.free
 

@@ -2,8 +2,8 @@
 
 In: a clone with everything inserted. Out: the same, where a group of memory instructions that something was inserted
 into is no group any more: a group may hold nothing else (RDNA ISA, S_CLAUSE). And where a wave keeps its vector
-registers to its end if anything was inserted beside the message by which it gives them back, or uses private memory,
-which goes with them (isa/properties/wave_registers).
+registers to its end if anything was inserted beside the message that deallocates them, or uses private memory, which
+is deallocated with them (isa/properties/wave_registers).
 """
 
 from __future__ import annotations

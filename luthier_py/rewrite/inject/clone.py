@@ -1,10 +1,10 @@
 """A copy of one function in which everything that depends on addresses is symbolic; nothing is inserted yet.
 
-In: a function, what is cloned beside it, and what the tool wants to stand for some of its instructions. Out: a Clone.
+In: a function, what is cloned beside it, and the tool's replacements of some of its instructions. Out: a Clone.
 Invariant: its other instructions are the original's, and each means what it meant: branches go to the clone of their
 block, getpc chains make the address that they made, except that a direct call goes to the clone of its callee, and a
 jump to the clone of its block. What of that is a distance is a literal in the two sums, also where these add registers:
-so the instructions that put numbers into those are the original's, and the numbers are, whoever else looks at them.
+so the instructions that put numbers into those are the original's, and the numbers are, for all other readers.
 Instructions that end hardware's waits for operands do not (isa/hazards/own_waits): inserted code relies on these.
 """
 
@@ -36,8 +36,8 @@ def clone_function(
     program: Program, function: Function, name: str, entries: Sequence[int], beside: Collection[int],
     instead: Mapping[int, Inst],
 ) -> Clone:
-    """``entries``: those of the function that are wanted; what none of them leads to is left out. ``beside``: original
-    addresses of the functions whose clones direct calls go to. ``instead``: by address, what stands for instructions.
+    """``entries``: those of the function that are cloned; what none of them leads to is left out. ``beside``: original
+    addresses of the functions whose clones direct calls go to. ``instead``: by address, replacements of instructions.
     """
     code = function.code
     reached = _find_reachable_blocks(function, entries)
@@ -87,7 +87,7 @@ class _Apart:
         return self.program.isa
 
     def items(self) -> dict[int, tuple[Item, ...]]:
-        """What stands for them, by address."""
+        """Their items, by address."""
         found: dict[int, tuple[Item, ...]] = {}
         code = self.function.code
         for instr in (instr_at(code, at) for at in code.find_flagged(OpFlag.CLAUSE)):

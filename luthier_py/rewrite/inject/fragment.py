@@ -61,8 +61,8 @@ def _in_inactive_lanes(payload: Payload) -> RegSet:
 def settle(isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool,
            dead_in_all_lanes: RegSet | None = None) -> tuple[Placement, Pool]:
     """Places for the fragment's registers, none of which the hardware gets wrong; and what is left of ``pool``.
-    ``dead_in_all_lanes``: what nobody needs in any lane, where the hook may not write others in lanes that are not
-    active."""
+    ``dead_in_all_lanes``: what no instruction reads in any lane, where the hook may not write others in inactive
+    lanes."""
     in_inactive_lanes = NO_REGS if dead_in_all_lanes is None else fragment.in_inactive_lanes
     banned = RegSet()
     while True:

@@ -1,8 +1,8 @@
 """What a wave of a kernel starts with, when hooks want more of that than the kernel does; and what it does first.
 
-In: descriptors, and the assigned locations of what is kept for the wave. Out: descriptors in which more is enabled, and
-instructions for the kernel's entry. Invariant: behind these every home holds what it is for, and every register that
-the kernel starts with holds what it would without them.
+In: descriptors, and the assigned locations of a wave's persistent values. Out: descriptors in which more is enabled,
+and instructions for the kernel's entry. Invariant: behind these every assigned location holds its value, and every
+register that the kernel starts with holds what it would without them.
 
 Values that are enabled beside the kernel's own move others up (`loader.initial`). They are moved back in ascending
 order: none is overwritten before it has been moved itself, or into its home.
@@ -53,8 +53,9 @@ TakePair = Callable[[], Reg]  # a pair of registers in which nothing is
 
 def enable_initial_state(target: Target, kernel: Kernel, kept: Iterable[PersistentValue],
                          private: bool = False) -> KernelDescriptor:
-    """Its descriptor with all enabled that is kept of a wave's initial state, and that ``private`` memory needs.
-    Arguments are not preloaded where they leave no room for that; OutOfRegisters where it is too much all the same."""
+    """Enable in a kernel's descriptor all that is ``kept`` of a wave's initial state, and that ``private`` memory
+    needs. Arguments are not preloaded where they leave no room for that; OutOfRegisters where it is too much all the
+    same."""
     descriptor = kernel.record.descriptor
     entries = [each for each in kept if isinstance(each, Entry)]
     wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _is_architected(target, each)]
@@ -83,7 +84,7 @@ def initially(target: Target, descriptor: KernelDescriptor) -> RegSet:
 
 
 def spare_initial_registers(general: RegSet, live: RegSet, taken: RegSet) -> RegSet:
-    """Registers that `begun` may use. ``live``: what is read that nobody has written; ``taken``: all else."""
+    """Registers that `begun` may use. ``live``: what is read before any instruction writes it; ``taken``: all else."""
     return general - live - taken | RegSet.of(_VCC) - live
 
 
@@ -91,8 +92,7 @@ def begun(isa: InstructionSet, before: KernelDescriptor, after: KernelDescriptor
           locations: Mapping[PersistentValue, AssignedLocation], spare: Pool, private: bool = False,
           flag: Reg | None = None) -> list[Inst]:
     """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``. ``spare``:
-    registers in which nothing is; ``flag``: where SCC is kept meanwhile, if the kernel goes by it although nobody has
-    set it."""
+    registers in which nothing is; ``flag``: where SCC is saved meanwhile, if the kernel reads it before it sets it."""
     old, new = initial_places(isa.target, before), initial_places(isa.target, after)
     two = cache(lambda: spare.claim(_VCC) if spare.is_free(_VCC) else spare.take(RegFile.SGPR, 2))
     base = isa.target.scratch_base

@@ -1,9 +1,9 @@
 """Puts what is to be inserted into a clone.
 
-In: a clone, and items by the original's instruction before or after which they go, or where it is a branch that is
-taken. Out: the clone with them, its slices cut there. Invariant: what goes before a block's first instruction stands
-behind the block's label; what goes where a branch is taken stands behind all other code, and goes on to where the
-branch went.
+In: a clone, and items by the original's instruction before or after which they run, or where it is a branch that is
+taken. Out: the clone with them, its slices cut there. Invariant: what runs before a block's first instruction is
+behind the block's label; what runs where a branch is taken is behind all other code, and jumps to the branch's
+target.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def inline_calls(isa: InstructionSet, clone: Clone, before: Inserted, after: Ins
 
 
 def _onward(isa: InstructionSet, branch: Single) -> Single:
-    """To where a branch goes."""
+    """A jump to a branch's target."""
     assert branch.origin is not None and branch.jump is not None
     return Single(jump(isa), edit=Edit(Cause.EDGE, point=branch.origin.pc), jump=branch.jump)
 

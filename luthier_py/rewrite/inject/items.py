@@ -1,10 +1,10 @@
 """The clone: an instrumented function between lift and bytes, as the passes of this room hand it on.
 
-A clone is a sequence of items: Slices of the application's instructions that stand as they are, Singles (the
+A clone is a sequence of items: Slices of the application's instructions that are unchanged, Singles (the
 application's that name something which moves, and what is inserted), Runs of a hook's instructions, and Labels before
 what is named. Nothing here knows an address of the copy, so items can be added anywhere until `relax`. Invariant
-(`verify`): the application's instructions, or what stands for them, stand in their order, each once; all that is not
-the application's carries the Edit that it came from; every Label that is named stands once. Items never change: a pass
+(`verify`): the application's instructions, or their replacements, are in their order, each once; all that is not the
+application's carries the Edit that it came from; every Label that is named occurs once. Items never change: a pass
 makes a new clone.
 """
 
@@ -63,7 +63,7 @@ AssignedLocation: TypeAlias = "Reg | LaneOf | SpilledLocation"
 
 
 class Own(Enum):
-    """What is kept for the wave though no tool asks for it: hooks' code does."""
+    """A wave's persistent values that no tool requests: hooks' code needs them."""
 
     PRIVATE_RESOURCE = "private_resource"
     """By which buffer instructions reach the wave's private memory."""
@@ -132,7 +132,7 @@ class Slice:
         return bisect_left(self.code.bounds[0], pc, self.start, self.stop)
 
     def cut(self, at: int) -> tuple[Slice, ...]:
-        """What stands before a place, and what from it on; neither is empty."""
+        """The instructions before a place, and those from it on; neither is empty."""
         parts = replace(self, stop=at), replace(self, start=at)
         return tuple(part for part in parts if part.start < part.stop)
 
@@ -174,7 +174,7 @@ class Cause(Enum):
 
     PROLOGUE = "prologue"  # at the kernel's entry
     CALL = "call"          # of a hook
-    EDGE = "edge"          # a way that has code of its own goes on
+    EDGE = "edge"          # an edge with separate code continues
     INSTEAD = "instead"    # of one of the application's instructions
     LOOKUP = "lookup"      # of what an indirect call reaches
     WAIT = "wait"          # between the application's and inserted code
@@ -218,7 +218,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Single:
-    """One instruction: the application's ``origin``, or inserted by ``edit``, or both: what stands for ``origin`` now.
+    """One instruction: the application's ``origin``, or inserted by ``edit``, or both: what replaces ``origin``.
     Of a hook's ``payload`` only branches."""
 
     inst: Inst
@@ -235,7 +235,7 @@ class Single:
 
     @property
     def instead(self) -> bool:
-        """Whether it stands for another one."""
+        """Whether it replaces another one."""
         return self.origin is not None and self.edit is not None
 
     @property

@@ -1,4 +1,5 @@
-"""What injection hands on: chunks and kernels to link, where what stands, and what became of each kernel."""
+"""The result of injection: chunks and kernels to link, the address of each instruction, what became of each
+kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from luthier_py.rewrite.tool import Insertion, Refusal
 
 
 class Offsets(Mapping[Instr, int]):
-    """Where instructions stand, from pieces that lie some bytes behind where they lay; made when somebody looks."""
+    """Where instructions are, from pieces that lie some bytes behind where they lay; computed at first use."""
 
     def __init__(self, pieces: Sequence[tuple[Iterable[Instr], int]]) -> None:
         self._pieces = pieces
@@ -74,7 +75,7 @@ class ClonedKernel:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """What `link` needs, what `proof` is told, and what reports want to know."""
+    """What `link` needs, what `proof` checks, and what reports show."""
 
     chunks: tuple[Chunk, ...]
     kernels: tuple[NewKernel, ...]

@@ -1,8 +1,8 @@
 """Which registers a call may take, at what price: one policy after the other, cheapest first.
 
 In: a component, and what is free in it. Out: Policies, and where its kernels have private memory for registers.
-Invariant: what a policy hands out is touched by nobody, or put aside by whoever takes it; that fewer waves run at once
-is the last thing to happen.
+Invariant: what a policy gives is used by no other code, or saved by the call that takes it; lower occupancy is the last
+choice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Private:
     start: int
     obstacle: str = ""
     kept: int = 0
-    """The first so many dwords are assigned locations of what is kept for the wave."""
+    """The first so many dwords are assigned locations of the wave's persistent values."""
     frame_bytes: int = 0
     """Of hooks' stacks, which are behind all dwords for registers: instructions have room for small offsets."""
     least_cells: int = 0
@@ -50,7 +50,7 @@ class Private:
     resource: Reg | None = None
     """By which it is reached, where private memory is in buffers."""
     in_lanes: bool = False
-    """That has no scalar registers of its own: too few are left to put others aside by it."""
+    """That resource is in lanes of a vector register: too few scalar registers are free to save others through it."""
 
     @property
     def frame(self) -> int:
@@ -67,7 +67,7 @@ class Private:
 
     @property
     def cells(self) -> tuple[PrivateCell, ...]:
-        """Dwords for registers, as far as they are nobody's."""
+        """Dwords for registers, without those of persistent values."""
         return () if self.obstacle or self.in_lanes else tuple(
             PrivateCell(self.start + CELL_BYTES * number, self.resource) for number in range(self.kept, MOST_CELLS))
 

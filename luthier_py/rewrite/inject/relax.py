@@ -1,9 +1,9 @@
 """Branches that do not reach: a clone whose branches all do.
 
 In: a clone. Out: the same with islands, lone branches that need no register and no SCC. Invariant: every direct branch
-reaches its target within 16 bits of displacement, and control may come to every island and around it. Islands stand
-together in groups, over which the code before them jumps if it goes on there, and all branches that go the same way
-share them: so a function of any size is done in few passes.
+reaches its target within 16 bits of displacement, and control may come to every island and around it. Islands are in
+groups, over which the code before them jumps if it continues there, and branches to the same target share them: so a
+function of any size is done in few passes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _with_islands(isa: InstructionSet, items: Sequence[Item]) -> list[Item]:
 
 
 def _goes_on(item: Item) -> bool:
-    """Whether control may come from an item to what stands behind it."""
+    """Whether control may fall through an item to the next."""
     if isinstance(item, Label):
         return True
     flags = (item.inst if isinstance(item, Single) else item.inst(item.stop - 1)).op.flags

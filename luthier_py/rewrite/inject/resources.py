@@ -101,7 +101,7 @@ def _in_lanes(program: Program, values: Sequence[PersistentValue], pool: Pool,
 
 
 def collect_reserved_registers(locations: Iterable[AssignedLocation]) -> RegSet:
-    """Registers that nobody else may use."""
+    """Registers that hold ``locations``, which no call may take."""
     holders = (
         location if isinstance(location, Reg) else location.reg if isinstance(location, LaneOf) else location.slot
         for location in locations

@@ -22,14 +22,14 @@ from luthier_py.rewrite.jit import Payload
 from luthier_py.rewrite.tool import Insertion, Lanes, Place
 from luthier_py.rewrite.tool.edits import RuntimeArg
 
-SAVED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))  # special registers that are kept when they are clobbered
+SAVED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))  # special registers that are saved when they are clobbered
 _VCC = RegSet.of(sgpr(VCC, 2))
 Point: TypeAlias = tuple[Instr, Place]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Needs:
-    """What a call asks of the place where it goes: calls of one fragment with the same arguments ask the same."""
+    """What a call requires of its place: calls of one fragment with the same arguments require the same."""
 
     hook: str
     lanes: Lanes
@@ -51,7 +51,7 @@ class Site:
     free: RegSet                 # registers that the hook may destroy
     busy: RegSet  # registers that it may destroy if they are put back
     dead_in_all_lanes: Callable[[],
-                                RegSet | None]  # what nobody needs in any lane; None where vector code may not stand
+                                RegSet | None]  # dead in all lanes; None where vector code may not run
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
     float_fields: tuple[int, ...]  # of MODE, that the application may have otherwise than hooks expect
     at_end: bool = False         # nothing else happens before the wave ends: EXEC need not come back

@@ -93,7 +93,8 @@ class SpillVgprs:
 
 def allocate_spill_vgprs(isa: InstructionSet, locations: Iterable[AssignedLocation], pool: Pool,
                          site: Site) -> SpillVgprs | None:
-    """For those of ``locations`` that are in slots. A register that somebody needs in any lane is borrowed."""
+    """Allocate registers for those of ``locations`` that are in slots. A register that is live in any lane is
+    borrowed."""
     slots = tuple(dict.fromkeys(location.slot for location in locations if isinstance(location, SpilledLocation)))
     if not slots:
         return None

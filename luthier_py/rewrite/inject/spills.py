@@ -1,13 +1,13 @@
-"""What stands around a call whose registers are not all free: values are put aside before it and come back behind it.
+"""Spills around a call whose registers are not all free: values are saved before it and restored behind it.
 
 In: the registers that a call has borrowed, and a policy that says where their values can be. Out: items. Invariant:
 behind the last of them every borrowed register holds what it held before the first: scalars in all of their bits,
 vector registers in every lane that may have been written between.
 
-Scalars go into lanes of a vector register, the spill VGPR, whatever EXEC is. They are put aside first and come back
-last: what vectors need of them is free between. The spill VGPR is a register that nobody needs in any lane; else one
-that is put aside whole itself, before all others. Vector registers go into slots, accumulators or private memory, under
-the EXEC of the application where the call runs under it, else in all lanes."""
+Scalars are written to lanes of a vector register, the spill VGPR, whatever EXEC is. They are saved first and restored
+last: what vectors need of them is free between. The spill VGPR is a register that is dead in all lanes; else one that
+is saved whole itself, before all others. Vector registers are saved in slots, accumulators or private memory, under the
+EXEC of the application where the call runs under it, else in all lanes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _M0 = sgpr(M0)
 
 @dataclass(slots=True)
 class Spills:
-    """Items before and behind a call, and how many slots they take (mutable: collects them). ``flag``: somebody needs
-    SCC, as it is before the call or as that leaves it; ``m0``: the same of M0."""
+    """Items before and behind a call, and how many slots they take (mutable: collects them). ``flag``: the application
+    needs SCC, as it is before the call or as that leaves it; ``m0``: the same of M0."""
 
     isa: InstructionSet
     pool: Pool

@@ -3,17 +3,17 @@
 In: a clone, and the pass that made it. Out: nothing, or AssertionError with pass, clone, item and fault. From the first
 pass to the last:
 
-* order: the application's instructions, or what stands for them, are there, each once, in their order; what is left
-  out is whole blocks, which nothing falls into. No slice is empty, and none has an instruction that moves control: it
-  would go to where it went in the original.
-* labels: each stands once; what a branch or a reference names stands; that of a block stands before the block's first
-  instruction.
-* reasons: a single is the application's, or inserted by an edit, or stands for one of the application's by an edit
-  INSTEAD. A run is a hook's, and not empty; of a hook only branches are singles.
+* order: the application's instructions, or their replacements, are there, each once, in their order; what is left
+  out is whole blocks, which nothing falls into. No slice is empty, and none has an instruction that moves control: its
+  target would be the original's.
+* labels: each occurs once; what a branch or a reference names occurs; that of a block is before the block's first
+instruction.
+* reasons: a single is the application's, or inserted by an edit, or replaces one of the application's by an edit
+INSTEAD. A run is a hook's, and not empty; of a hook only branches are singles.
 * targets: branches, and nothing else, name the label that they go to; inserted instructions with a placeholder for a
   literal, and no others, have the reference that fills it in.
 
-What inserted code does, and with which registers, is not asked here: the proof judges that by the bytes.
+What inserted code does, and with which registers, is not checked here: the proof checks that by the bytes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Wait states, and waits for dependencies, where inserted code meets application code.
 
 In: clones whose inner sequences (the application's own, each hook's own) are free of hazards. Out: the same with what
-`isa.pending_hazards` misses. Invariant: on every path data hazards keep their distance, or what ends them stands
-between; nothing is inserted for the application's instructions alone, nor where all is there already. Where other
-instructions stand for some of the application's, what it owes itself may have lost its distance: there all instructions
-are looked at as if they were inserted.
+`isa.pending_hazards` misses. Invariant: on every path data hazards keep their distance, or what ends them is between;
+nothing is inserted for the application's instructions alone, nor where all is there already. Where other instructions
+replace some of the application's, its own pending hazards may have lost their distance: there all instructions are
+looked at as if they were inserted.
 
 What is pending is followed forward through the items, until no way into an item adds to it: by the application what
 inserted instructions would meet, by these what anything would. In a slice only places are looked at that do something
@@ -123,7 +123,7 @@ class _Code:
 
     @cached_property
     def broken(self) -> list[int]:
-        """Where no clause goes on."""
+        """Where no clause continues."""
         return self.code.where(self.distinct.match_ops(lambda op: not goes_on(self.isa, op)))
 
     def window(self, item: Slice) -> int:
@@ -178,7 +178,7 @@ def _insert_waits(isa: InstructionSet, clone: Clone, waits: MissingWaits) -> Clo
 
 
 def _before_group(item: Run, at: int) -> int:
-    """Where a wait before a hook's instruction goes: a group of memory instructions holds nothing else, and what is
+    """The place of a wait before a hook's instruction: a group of memory instructions holds nothing else, and what is
     missing in it is pending from before it."""
     for start in range(max(at - MOST_IN_GROUP, item.start), at):
         if start + group_size(item.insts[start]) >= at:
@@ -299,7 +299,7 @@ class _Walk:
 
 
 def _behind(inst: Inst, pending: PendingByOrigin, outside: PendingByOrigin) -> PendingByOrigin:
-    """What is pending where control goes on in the code."""
+    """What is pending where control continues in the code."""
     flags = inst.op.flags
     if flags & OpFlag.CALL:
         return outside

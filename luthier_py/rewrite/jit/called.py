@@ -52,7 +52,7 @@ def with_stack(ir: HookIr) -> HookIr:
 
 
 def scalars(results: Sequence[Seat], isa: InstructionSet) -> Iterator[Inst]:
-    """What stands behind such a function: of results for the wave it gets what the first active lane has."""
+    """Instructions behind such a function: they read results for the wave from the first active lane."""
     for seat in results:
         for k in range(seat.index, seat.index + seat.type.dwords) if seat.file is RegFile.SGPR else ():
             yield build.first_lane(isa, sgpr(k), vgpr(k - _FIRST_SGPR))
@@ -76,6 +76,6 @@ def in_buffers(instrs: Sequence[Inst], isa: InstructionSet) -> bool:
 
 
 def returns(inst: Inst) -> bool:
-    """Whether control goes back to a caller."""
+    """Whether the instruction returns to a caller."""
     return OpFlag.INDIRECT in inst.op.flags and OpFlag.CALL not in inst.op.flags and (
         inst.reads.sgpr == _RETURN_ADDRESS.bits)

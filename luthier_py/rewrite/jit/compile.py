@@ -1,7 +1,7 @@
 """Hooks of recorded edits to payloads: each hook with the constants that are folded into it is compiled once.
 
 In: Edits and an InstructionSet. Out: payloads by key. Invariant: the same IR, target and LLVM give the same code, so
-code is kept in the process and on disk under a hash of these.
+code is cached in the process and on disk under a hash of these.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _load_or_compile(
 
 
 def _may_fail(ir: HookIr) -> bool:
-    """Whether it has what LLVM may make no code of: somebody else's code, assembly, large arrays."""
+    """Whether it has what LLVM may make no code of: separately linked code, assembly, large arrays."""
     found = (array_of(each.type) for each in map(read_alloca, ir.function.splitlines()) if each is not None)
     arrays = sum(length * (element.count(",") + 1) for length, element in filter(None, found))
     return ir.alone or has_text(ir.function) or arrays * _WIDEST_BYTES >= _LARGE_BYTES

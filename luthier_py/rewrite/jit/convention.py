@@ -1,8 +1,8 @@
 """How a hook is called: LLVM's shader-part convention (amdgpu_cs), and which registers it assigns.
 
 ``inreg`` arguments come in s0, s1, ...; others in v0, v1, ...; integers are returned in s0, s1, ... and floats in v0,
-v1, ... (LLVM, AMDGPUCallingConv.td, CC_SI_SHADER and RetCC_SI_Shader). Wide values go first, so that pairs start at
-even registers; a parameter of a result's type goes before others, so that it starts where the result ends.
+v1, ... (LLVM, AMDGPUCallingConv.td, CC_SI_SHADER and RetCC_SI_Shader). Wide values come first, so that pairs start at
+even registers; a parameter of a result's type comes before others, so that it starts where the result ends.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def pack_value(ir: Builder, value: Value) -> Value:
 
 
 def _extend_to_dword(ir: Builder, value: Value, type: Scalar) -> Value:
-    """A short number in a dword: its sign goes on, other high bits are 0."""
+    """A short number in a dword: sign-extended if signed, else zero-extended."""
     if type.kind is Kind.FLOAT:
         value = _bitcast(ir, value, U16)
     how = "sext" if type.kind is Kind.SIGNED else "zext"

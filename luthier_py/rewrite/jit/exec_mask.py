@@ -2,10 +2,10 @@
 
 In: instructions that are entered at the first one and left behind the last one. Out: ExecProof. EXEC and all masks made
 from it are computed bit by bit, so one lane is followed alone, through every way that it may take: a comparison gives
-its bit either value where the lane is active, and 0 elsewhere; any other instruction gives it either value; a branch
-on EXEC or VCC being zero tells the lane that its bit is 0. What was there at the beginning is not known. Only bits from
-which EXEC may be made are kept. Lanes of the low and of the high half are followed, active at the beginning and not:
-all lanes are like one of these four.
+its bit either value where the lane is active, and 0 elsewhere; any other instruction gives it either value; a branch on
+EXEC or VCC being zero shows that the lane's bit is 0. What was there at the beginning is not known. Only bits from
+which EXEC may be made are followed. Lanes of the low and of the high half are followed, active at the beginning and
+not: all lanes are like one of these four.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Machine code of one hook to a Payload: decoded, trimmed, and checked to be fit for inlining.
 
 In: bytes of one amdgpu_cs function and where its arguments are. Out: Payload. Invariant: what could not run in the
-middle of somebody else's kernel (stack, calls, absolute addresses, the end of the wave) is Unsupported.
+middle of an application's kernel (stack, calls, absolute addresses, the end of the wave) is Unsupported.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _holes(code: Code, instrs: tuple[Inst, ...], left_out: int) -> Iterator[Hole
 
 
 def without_prologue(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:
-    """What LLVM sets in MODE where a shader begins is the kernel's to choose: its code goes on after the hook."""
+    """Remove what LLVM sets in MODE where a shader begins: the kernel chooses MODE, and continues after the hook."""
     while instrs and find_meaning(instrs[0].op) is Action.SETREG_IMM and instrs[0].writes.sgpr >> MODE & 1:
         instrs = instrs[1:]
     return instrs
@@ -144,7 +144,7 @@ def _check(hook: Hook, instrs: tuple[Inst, ...], called: bool) -> None:
 
 
 def _check_results(hook: Hook, ir: HookIr, writes: RegSet) -> None:
-    """LLVM makes no result that nobody can come to see."""
+    """Check that the code writes its results: LLVM leaves out those of a hook that never returns."""
     made = writes | RegSet.of(*(_slot(seat).reg for seat in ir.params))
     if any(_slot(seat).reg not in made for seat in ir.results):
         raise HookError(f"{hook.place}: hook {hook.name} never comes to its end, so it gives no result: a loop in it "

@@ -1,5 +1,5 @@
-"""Assembly of device code in compiled hooks: LLVM chooses registers and says where each text stands; the project's own
-assembler makes code of it.
+"""Assembly of device code in compiled hooks: LLVM chooses registers and says where each text is placed; the project's
+own assembler makes code of it.
 
 In: LLVM's IR with texts in comments, the code that LLVM makes without them, and its listing of the same. Out: Code with
 them. Invariant: listing and code have the same instructions in the same order, else nothing is made; the result has no
@@ -32,7 +32,7 @@ _LABEL = re.compile(r"([\w.$]+):")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An instruction; ``jump``: the label that it goes to; ``field``: the constant that its literal is."""
+    """An instruction; ``jump``: its target label; ``field``: the constant that its literal is."""
 
     inst: Inst
     jump: str | None = None

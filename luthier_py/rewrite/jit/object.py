@@ -18,7 +18,7 @@ FIELD = "field"  # names of symbols that stand for constants, before the number 
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # name type flags address offset size link info align entry_size
 _SYMBOL = struct.Struct("<IBBHQQ")       # name info other section value size
-_RELOCATION = struct.Struct("<QII")      # offset type symbol; what is to be added stands in the code
+_RELOCATION = struct.Struct("<QII")      # offset type symbol; the addend is in the code
 _SYMTAB, _RELA, _REL = 2, 4, 9
 _FUNCTION = 2
 _LOW, _HIGH = 1, 2  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI
@@ -54,11 +54,11 @@ class Code:
     """Of stack, where it is a function that is called; those that are not say nothing of it."""
     name: str = ""
     said: bytes = b""
-    """What LLVM's object says of its functions, as it stands there, and the name that this one has in it: for who does
-    not believe `frame_bytes` (`wanted`)."""
+    """What LLVM's object says of its functions, byte for byte, and the name that this one has in it: the claim check
+    reads it instead of `frame_bytes`."""
 
     def pack(self) -> bytes:
-        """As bytes, to be kept."""
+        """As bytes, for the cache."""
         rows = (_ROW.pack(p.offset, p.position, p.added, p.kind) for p in self.fields)
         name = self.name.encode()
         sizes = _COUNT.pack(len(self.fields), self.frame_bytes, len(name), len(self.said))

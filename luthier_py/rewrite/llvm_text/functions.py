@@ -39,7 +39,8 @@ _EXPRESSION = re.compile(
 
 @dataclass(slots=True)
 class TextFunction:
-    """Taken apart. ``blocks``: lines by label, the entry first; types are empty where a structure is in memory."""
+    """A function's parts. ``blocks``: lines by label, the entry first; types are empty where a structure is in
+    memory."""
 
     name: str
     header: str
@@ -126,7 +127,7 @@ class TextCall:
 
     @property
     def result(self) -> str:
-        """The name of what it gives; "" where nobody uses it."""
+        """The name of its result; "" where it has none."""
         return self.start.partition("=")[0].strip()
 
     def of(self, callee: str, *arguments: TextArgument) -> TextCall:

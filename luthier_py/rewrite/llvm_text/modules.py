@@ -177,7 +177,7 @@ def without_nodes(node: str, which: Callable[[int], bool]) -> str:
 
 
 def without_locations(text: str) -> str:
-    """Without what debuggers are told of places in the source and of values."""
+    """The text without debug information of places in the source and of values."""
     return _LOCATIONS.sub("", text)
 
 

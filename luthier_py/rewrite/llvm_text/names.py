@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 WORD = r'"[^"]*"|[-\w$.]+'
-"""A name, as it stands behind % or @."""
+"""A name, as it is written behind % or @."""
 _PLAIN = re.compile(r"[-\w$.]+")
 _NOT_PLAIN = re.compile(r"[^-\w$.]")
 _SYMBOL = re.compile(rf'c"[^"]*"|@({WORD})')
@@ -46,7 +46,7 @@ def plain_name(name: str) -> str:
 
 
 def symbols_in(text: str) -> Iterator[str]:
-    """All that are named, in order; what stands in a string is none."""
+    """All symbols that are named, in order; what is inside a string is none."""
     return (unquote_name(name) for name in _SYMBOL.findall(text) if name)
 
 
@@ -86,8 +86,8 @@ def split_at_commas(parameters: str) -> list[str]:
 
 
 def llvm_type(text: str) -> str:
-    """The first type in a text that begins with words of linkage, or goes on with attributes; "" for a structure that
-    is passed in memory."""
+    """The first type in a text that begins with words of linkage, or continues with attributes; "" for a structure
+    that is passed in memory."""
     if _IN_MEMORY.search(text):
         return ""
     found = _TYPE.search(_NOT_OF_TYPE.sub("", text))

@@ -96,8 +96,8 @@ class Tool:
     reports_untouched: bool = False
     """Launches of kernels in which nothing was inserted are reported, too."""
     marks_memory: bool = False
-    """Memory that a program allocates holds numbers made of its addresses until somebody writes it (tool.allocations,
-    `unwritten`)."""
+    """Memory that a program allocates holds numbers made of its addresses until the program writes it
+    (tool.allocations, `unwritten`)."""
     finds: bool = False
     """Whether it looks for mistakes, of which `findings` says how many there are."""
     amounts: ClassVar[Amounts | None] = None
@@ -109,7 +109,7 @@ class Tool:
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
     unechoed: frozenset[str] = frozenset({"LUTHIER_SOURCES"})
-    """Names of options that only a verbose tool prints: those that go to every worker, whoever gave them."""
+    """Names of options that only a verbose tool prints: those that every worker gets."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -167,7 +167,7 @@ class Tool:
 
     def echo(self) -> str:
         """The options that were given, but for ``unechoed`` ones, with value and meaning; with TOOL_VERBOSE all, as
-        NVBit's tools print them, those that were given with a mark. Empty where there is nothing to tell."""
+        NVBit's tools print them, those that were given with a mark. Empty where there is nothing to print."""
         options = {**self.options, **EVERY_TOOL}
         if not self.selection.verbose:
             options = {name: option for name, option in options.items() if name in self.given - self.unechoed}
@@ -217,7 +217,7 @@ class Tool:
                             "method received(self, channel, launch, records), or choose a file: LUTHIER_RECORDS")
 
     def report(self, launch: LaunchResult) -> Any:
-        """What to tell of a launch: any data (docs/output.md); by default the tool's variables."""
+        """What to report of a launch: any data (docs/output.md); by default the tool's variables."""
         return {variable.attribute: launch[variable] for variable in self.variables}
 
     def unobserved(self, launch: LaunchResult) -> str:
@@ -225,7 +225,7 @@ class Tool:
         return ""
 
     def findings(self, report: Any) -> int:
-        """How many mistakes a report tells, each place in the code once; of what says that it ``finds``."""
+        """How many mistakes a report names, each place in the code once; of what says that it ``finds``."""
         return 0
 
     def text(self, launch: LaunchResult, report: Any) -> str:
@@ -250,7 +250,7 @@ class Tool:
         return ""
 
     def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
-        """What to keep of a launch where files are asked for: content by file name; by default its data and text. A
+        """What to save of a launch where files are requested: content by file name; by default its data and text. A
         page with source and code is added, ``NAME.html``, where rows of the report have addresses and none is given."""
         data, text = json_text(report, f"the report of {self.name}"), self.text(launch, report)
         if text and (name := self.selection.whole(launch.kernel)):

@@ -1,7 +1,7 @@
 """The clock that hooks look at, as its counters are compared.
 
-In: the bits of a target's clock, and what `clock()` gave. Out: cycles. Invariant: a clock that begins again tells how
-long a wave ran, modulo its bits, and nothing of waves beside each other.
+In: the bits of a target's clock, and what `clock()` gave. Out: cycles. Invariant: a clock that wraps around measures
+how long a wave ran, modulo its bits, and does not order waves beside each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recorded edits: what a tool asked for, as data.
+"""Recorded edits: what a tool requested, as data.
 
 A Mutator makes these; jit compiles their hooks and inject applies them. Invariant: every argument and result
 has been checked against the hook's signature, and constants are values of their parameter's type.
@@ -33,7 +33,7 @@ class Place(Enum):
 
 
 class Field(Enum):
-    """Stands for a constant that is not compiled in: each call writes its own number into the code."""
+    """A constant that is not compiled in: each call writes its own number into the code."""
 
     FIELD = "field"
 
@@ -118,7 +118,7 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """What stands for one of the application's instructions."""
+    """A replacement of one of the application's instructions."""
 
     instr: Instr
     inst: Inst
@@ -126,7 +126,7 @@ class Instead:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A kernel that a tool asked for and that cannot be edited."""
+    """A kernel that a tool requested and that cannot be edited."""
 
     kernel: str
     reason: str
@@ -148,7 +148,7 @@ class Edits:
 
     @property
     def standing(self) -> dict[Instr, Inst]:
-        """What stands for some instructions of the application."""
+        """Replacements of some instructions of the application."""
         return {each.instr: each.inst for each in self.instead}
 
     @property

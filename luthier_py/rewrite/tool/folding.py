@@ -1,7 +1,7 @@
 """Which constants of a hook's calls are compiled into its code, and which are written into finished code.
 
 In: all calls that a tool recorded. Out: the same calls, with the parameters whose constants are fields. Invariant:
-what becomes a field is a number of no more than 64 bits, each half of which is a literal of its own; and all calls of a
+what becomes a field is a number of no more than 64 bits, each half of which is a separate literal; and all calls of a
 hook agree on which ones these are.
 
 Folding makes code smaller and faster, but each set of constants is compiled for itself. So, unless the author says it,

@@ -60,11 +60,11 @@ class Mutator(ChosenCode):
     place of an instruction runs behind all calls before that one.
 
     Edits that contradict each other are an EditConflict that names both places in the tool: two things in the place of
-    one instruction, or a call behind an instruction that wants what nobody writes any more.
+    one instruction, or a call behind an instruction that reads what no instruction writes any more.
 
-    All else stays: liveness is that of the edited program, so that a register which nobody writes any more is not free
-    for hooks; waits count on operations that are there; wait states are kept between all instructions of a function in
-    which some are others. The proof holds the copy to the program with these edits, and to nothing else.
+    All else stays: liveness is that of the edited program, so that a register which no instruction writes any more is
+    not free for hooks; waits count on operations that are there; wait states are ensured between all instructions of a
+    function in which some are others. The proof holds the copy to the program with these edits, and to nothing else.
     """
 
     def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:
@@ -74,7 +74,7 @@ class Mutator(ChosenCode):
         self._recorder = Recorder(program, self._choice)
 
     def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
-        """Call ``hook`` each time that a counter of ``counting`` goes up."""
+        """Call ``hook`` each time that a counter of ``counting`` is to be incremented."""
         expect(counted, Counted)
         if isinstance(counted.where, Region):
             self.at_region(counted.where, hook, *args, into=into, priority=priority)
@@ -104,7 +104,7 @@ class Mutator(ChosenCode):
     def remove(self, instr: Instr) -> None:
         """Take ``instr`` away: what it would write stays as it was. Branches, waits and what changes MODE cannot go.
 
-        A wait state stands there, or a wait for memory where it accesses that, since others count on one more access.
+        A wait state replaces it, or a wait for memory where it accesses that, since waits count on one more access.
         """
         expect(instr, Instr)
         self._recorder.put(instr, None)
@@ -211,10 +211,10 @@ class Mutator(ChosenCode):
         self._recorder.record(places, hook, args, into, priority=priority)
 
     def at_edge(self, edge: Edge, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
-        """Call ``hook`` each time that control goes from one block to another on this way.
+        """Call ``hook`` each time that control takes this edge from one block to another.
 
-        It runs behind all else in the one block and before all else in the other. Where both have other ways, too, the
-        way gets code of its own.
+        It runs behind all else in the one block and before all else in the other. Where both have other edges, too, the
+        edge gets separate code.
         """
         expect(edge, Edge)
         self._on_way(edge, edge.instr, hook, args, into, priority)
@@ -228,7 +228,7 @@ class Mutator(ChosenCode):
         self._on_ways(loop, loop.entries, hook, args, into, priority)
 
     def at_back_edge(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
-        """Call ``hook`` each time that ``loop`` goes round once more."""
+        """Call ``hook`` each time that ``loop`` begins another iteration."""
         expect(loop, Loop)
         self._on_ways(loop, loop.backs, hook, args, into, priority)
 
@@ -271,7 +271,7 @@ class Mutator(ChosenCode):
         call there.
 
         Where kernels share a function that ends the wave, the same call is recorded there once. The function of a
-        kernel, which does not return, stands for its kernel.
+        kernel, which does not return, means its kernel.
         """
         expect(where, Kernel, Function)
         function = where.function if isinstance(where, Kernel) else where

@@ -36,7 +36,7 @@ class Recorder:
     program: Program
     choice: Choice
     insertions: list[Insertion] = field(default_factory=list)
-    instead: dict[Instr, tuple[Instead, RegSet, str]] = field(default_factory=dict)  # what nobody writes, and whose
+    instead: dict[Instr, tuple[Instead, RegSet, str]] = field(default_factory=dict)  # lost writes, and whose
     behind: list[tuple[Insertion, str]] = field(default_factory=list)  # calls after instructions, and whose
     exits: set[tuple[object, ...]] = field(default_factory=set)
     adapted: Adapted = field(default_factory=dict)
@@ -91,8 +91,8 @@ class Recorder:
                     raise EditConflict(message, self.where(instr))
 
     def put(self, instr: Instr, inst: Inst | None, into: tuple[object, ...] = ()) -> None:
-        """``inst`` stands for ``instr``, None for nothing, and hooks write ``into``; EditConflict if something does
-        already, or if it may not."""
+        """Replace ``instr`` by ``inst``, None for nothing, while hooks write ``into``; EditConflict if it is replaced
+        already, or may not be."""
         self.check_editable(instr)
         if instr in self.instead:
             message = f"{caller()}: something else stands for this instruction already, by {self.instead[instr][2]}"
@@ -113,7 +113,7 @@ class Recorder:
             self.instead[instr] = Instead(instr, new), written, caller()
 
     def resolve_replacements(self) -> tuple[Instead, ...]:
-        """What stands for instructions; EditConflict where a call wants what one of them would have written."""
+        """All replacements; EditConflict where a call reads what a replaced instruction would have written."""
         for insertion, place in self.behind:
             known = self.instead.get(insertion.instr)
             regs = RegSet.of(*(arg for arg in insertion.args if isinstance(arg, Reg)))

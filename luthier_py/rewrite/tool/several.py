@@ -28,7 +28,7 @@ class Several(Tool):
     """Tools that instrument one copy together."""
 
     def __init__(self, *tools: Tool) -> None:
-        """Invalid where two could not be told apart, or want other things of what is the same for all."""
+        """Invalid where two have the same name, or require different values of what is the same for all."""
         self._parts = parts = tuple(part for tool in tools for part in tool.together)
         self.name = ",".join(part.name for part in parts)
         self.variables = tuple(variable for part in parts for variable in part.variables)
@@ -88,7 +88,7 @@ class Several(Tool):
         return several([type(part) for part in self._parts], given)
 
     def instrument(self, m: Mutator) -> dict[str, Any]:
-        """Notes of those that have something to do in this program, or have something to tell without."""
+        """Notes of those that have something to do in this program, or have something to report without."""
         notes, done = {}, 0
         for part in self._parts:
             own = part.instrument(derive_mutator(m, part.selection, part.name))
@@ -97,7 +97,7 @@ class Several(Tool):
         return notes
 
     def launching(self, launch: LaunchResult) -> None:
-        """Told to each."""
+        """Call each tool's `launching`."""
         for part, own in self._each(launch):
             part.launching(own)
 
@@ -108,7 +108,7 @@ class Several(Tool):
         return channel.attribute if alike < 2 else f"{owner}.{channel.attribute}"
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
-        """Told to the one whose channel it is."""
+        """Pass records to the tool whose channel it is."""
         for part, own in self._each(launch):
             if channel in part.channels:
                 part.received(channel, own, records)
@@ -170,7 +170,7 @@ class Several(Tool):
 
 
 def several(kinds: Sequence[type[Tool]], options: Mapping[str, Any]) -> Several:
-    """Made with options of which each goes to those who have it, or as ``TOOL.NAME`` to that one."""
+    """The tools together; each option is passed to those that have it, or as ``TOOL.NAME`` to that one."""
     given: list[dict[str, Any]] = [{} for _ in kinds]
     if twice := [key for key, count in Counter(map(str.lower, options)).items() if count > 1]:
         raise Invalid(f"option {twice[0]} is given twice")

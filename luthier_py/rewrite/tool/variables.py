@@ -43,7 +43,7 @@ WAVE_TYPES = (U32, I32, U64, I64, F32)
 
 
 class _Declared:
-    """A class attribute that knows its owner and name (set once, by Python)."""
+    """A class attribute with its owner and name (set once, by Python)."""
 
     __slots__ = ("name", "attribute", "type")
 
@@ -140,7 +140,7 @@ def numpy_type(type: Type) -> np.dtype[Any]:
 
 
 class LookupTable(Variable):
-    """Numbers that hooks read and nobody changes: they are in the copy itself, where it cannot be written.
+    """Constant numbers that hooks read: they are in the copy itself, where it cannot be written.
 
     ``values``: the numbers, also as an array of NumPy's. A hook takes it as a ``ptr[type]`` parameter.
     """
@@ -275,7 +275,7 @@ class WaveVariable(_Declared):
 
 
 def copy_inherited_variables(cls: type) -> list[_Declared]:
-    """Gives a class variables of its own for those that it inherits, so that two classes that inherit the same ones go
+    """Give a class separate variables for those that it inherits, so that two classes that inherit the same ones fit
     into one copy."""
     found = [(name, value) for base in reversed(cls.__mro__[1:]) for name, value in vars(base).items()
              if isinstance(value, _Declared)]

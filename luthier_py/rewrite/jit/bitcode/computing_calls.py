@@ -1,8 +1,8 @@
 """What LLVM itself offers to code, and hooks may call: computing, values of other lanes, copies in memory.
 
 In: the module of a hook, and the units that it is made of. Out: nothing; Unsupported names what else it calls, and
-where its source does. Invariant: what is not listed is refused: code in the middle of somebody's kernel does not get
-what a kernel's own code would, ids and addresses that the hardware leaves in registers, barriers, a MODE to choose.
+where its source does. Invariant: what is not listed is refused: code in the middle of an application's kernel does not
+get what a kernel's own code would, ids and addresses that the hardware leaves in registers, barriers, a MODE to choose.
 """
 
 from __future__ import annotations

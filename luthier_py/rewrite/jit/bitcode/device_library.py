@@ -1,4 +1,4 @@
-"""AMD's device library, where it is found: ocml and ockl as text, and the constants that tell them their target.
+"""AMD's device library, where it is found: ocml and ockl as text, and the constants that name their target.
 
 In: an instruction set. Out: DeviceIrs. Invariant: floats keep denormals, infinities and NaNs, and square roots are
 rounded correctly: as hooks have it without the library.

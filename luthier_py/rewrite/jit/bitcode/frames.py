@@ -1,8 +1,8 @@
 """Functions that call themselves or each other, as a loop over frames: what each level keeps is in an array.
 
-In: functions in LLVM's text, in which no value lives on from one block to another, and how deep they may go. Out: the
+In: functions in LLVM's text, in which no value lives on from one block to another, and their greatest depth. Out: the
 text of one that calls none of them. Invariant: at each point the frame of its level has what it keeps; a call stores
-arguments and the place behind it in the next frame, a return goes to the place that its frame has.
+arguments and the place behind it in the next frame, a return jumps to the place that its frame has.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def calls_bitcode(ir: HookIr) -> bool:
 
 
 def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
-    """``ir`` as a module of its own; Unsupported and HookError name what it cannot have."""
+    """``ir`` as a separate module; Unsupported and HookError name what it cannot have."""
     units = [code.ir(isa.target.name, isa.wave_size) for code in {native.code: None for native in ir.natives}]
     if len(units) > 1:
         raise Unsupported(f"{hook.place}: hook {hook.name} calls functions of several sources; put them into one")
@@ -183,7 +183,7 @@ def _own(text: str, captured: bool) -> str:
 
 
 def _nodes(unit: DeviceIr, texts: list[str]) -> list[str]:
-    """Metadata that is left when places in the source are not told."""
+    """Metadata that is left without places in the source."""
     todo = {number for text in texts for number in numbers(text, "!")}
     found: dict[int, str] = {}
     while todo:

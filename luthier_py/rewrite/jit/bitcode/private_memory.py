@@ -1,7 +1,7 @@
 """Memory of a function's own in LLVM's text, brought into the form in which LLVM keeps it in registers.
 
 In: a module with one function, as clang's code is when it has been inlined. Out: the same function: small tables of
-constants are arrays of its own, and addresses of such arrays are worked out as addresses of private memory. Invariant:
+constants are its local arrays, and addresses of such arrays are worked out as addresses of private memory. Invariant:
 what is too large, or used in other ways, stays as it is, and is refused when there is code.
 """
 
@@ -72,7 +72,7 @@ def with_private_pointers(text: str) -> str:
 
 
 def _with_private_copies(text: str, casts: Mapping[str, str]) -> str:
-    """What fills and copies the function's own memory knows that it is that."""
+    """Calls that fill and copy the function's own memory name its address space."""
     used: set[str] = set()
 
     def own(argument: TextArgument) -> TextArgument:

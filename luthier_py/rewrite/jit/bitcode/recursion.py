@@ -1,8 +1,8 @@
 """Recursion of hooks, taken out of LLVM's text: functions that call themselves become loops over frames of their own.
 
-In: a module in which functions that call themselves, or each other, are not inlined; how deep they may go. Out: the
+In: a module in which functions that call themselves, or each other, are not inlined; their greatest depth. Out: the
 module without such calls. Invariant: there is a frame for each level that is declared; a call that would need one more
-is not made, gives 0, and is told to the hook (`TOO_DEEP`). Lanes of a wave may be at different levels.
+is not made, gives 0, and is reported to the hook (`TOO_DEEP`). Lanes of a wave may be at different levels.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def without_recursion(text: str, depths: Mapping[str, Depth], passes: Callable[.
 
 
 def with_deepest(text: str) -> str:
-    """A module that has the hook alone, in which it is told what went too deep."""
+    """A module that has the hook alone, which gets what exceeded the depth."""
     if f"@{DEEPEST}(" not in text and f"@{TOO_DEEP}(" not in text:
         return text
     where = f"ptr {PRIVATE} %deepest"

@@ -111,7 +111,7 @@ def implicit(ir: Builder, operand: Operand, type: Type) -> Value:
 
 
 def _is_channel(given: Type, type: Type) -> bool:
-    """What is known of a channel stays known where one of its records is wanted."""
+    """What is known of a channel stays known where one of its records is requested."""
     return isinstance(given, ChannelType) and isinstance(type, ChannelType) and given.record == type.record
 
 

@@ -1,7 +1,7 @@
 """Device Python to LLVM IR: one hook with its compile-time arguments becomes one amdgpu_cs function.
 
 In: a Hook, constants, an instruction set. Out: HookIr. Invariant: with the target, the text says all that code depends
-on, so that it is the key under which compiled code is kept.
+on, so that it is the key under which compiled code is cached.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from luthier_py.rewrite.tool.edits import Constant, Field
 from luthier_py.rewrite.tool.hooks.hook import FloatMode, Hook, Lanes, Signature
 from luthier_py.rewrite.tool.hooks.types import BOOL
 
-# Code goes inline at every place of a hook: small goes before unrolled.
+# Code is inlined at every place of a hook: small code is better than unrolled code.
 # !0 is for metadata that says no more than that it is there.
 # !1 is the range of what a field may hold: anything.
 # MODE.IEEE is on in compute kernels by default, and in hooks (analysis.PLAIN_MODE).

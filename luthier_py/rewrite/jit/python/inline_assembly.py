@@ -60,7 +60,7 @@ class Fitted:
 def inline_assembly(
     ir: Builder, isa: InstructionSet, text: str, inputs: Sequence[Value], types: Sequence[Type | LaneType | None]
 ) -> tuple[Value, ...]:
-    """The results of a text; it stands where it is written, as often as that runs."""
+    """The results of a text; it is assembled where it is written, and runs as often as that."""
     results = [_result(kind) for kind in types]
     for value in inputs:
         if not _travels(value.type):
@@ -183,7 +183,7 @@ def _restore_placeholders(message: str, regs: Sequence[Reg]) -> str:
 def _check(
     isa: InstructionSet, insts: Sequence[Inst], results: RegSet, inputs: RegSet, halves: RegSet, regs: Sequence[Reg]
 ) -> None:
-    """``halves``: results of which nobody sees the upper 16 bits."""
+    """``halves``: results whose upper 16 bits are not read."""
     if not insts:
         raise ValueError("there is no instruction in the text")
     written = NO_REGS

@@ -1,7 +1,7 @@
 """What an intrinsic sees of the compiler of device code.
 
-In: whoever compiles a function, and the call. Out: an implementation of `tool.Ir`. Invariant: what an intrinsic writes
-goes where the call stands, and what it refuses has the call's file and line.
+In: the compiler of a function, and the call. Out: an implementation of `tool.Ir`. Invariant: what an intrinsic writes
+is placed at the call, and what it refuses has the call's file and line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from luthier_py.rewrite.tool.hooks.types import Scalar, Type
 
 
 class Compiler(Protocol):
-    """Whoever compiles a function."""
+    """The compiler of a function."""
 
     ir: Builder
 
@@ -83,7 +83,7 @@ class Lowering:
         self._ir.effect(function, args)
 
     def line(self, instruction: str) -> None:
-        """Write an LLVM instruction without a result, as it stands."""
+        """Write an LLVM instruction without a result, unchanged."""
         self._ir.line(instruction)
 
     def inline(self, function: Device | Callable[..., Any], *args: Operand) -> tuple[Value, ...]:

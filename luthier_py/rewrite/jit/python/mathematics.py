@@ -30,7 +30,7 @@ _ARITY = {**_OWN, **dict.fromkeys(_TESTS, 1), **_OF_LIBRARY}
 
 
 def fma(x: float, y: float, z: float) -> float:
-    """Stands for math.fma, which Python has from 3.13 on: device code has it whatever Python this is."""
+    """Replaces math.fma, which Python has from 3.13 on: device code has it whatever Python this is."""
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     return float(exact) if exact else x * y + z  # a zero's sign
 

@@ -35,7 +35,7 @@ def push_line(lowering: Lowering, ir: Builder, channel: Value, message: SaidText
     word = sum(kind << BITS_OF_KIND * at for at, kind in enumerate(kinds))
     lane = lane_id.lower(lowering)
     rest: list[Operand] = [0] * (MOST_VALUES - len(given))
-    push = import_module("luthier_py.intrinsics").push  # a door of its own, as for anybody's intrinsics
+    push = import_module("luthier_py.intrinsics").push  # imported by name: intrinsics depend on this package
     push.lower(lowering, channel, message.number, word, lane, *given, *rest)
 
 

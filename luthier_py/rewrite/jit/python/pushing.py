@@ -1,4 +1,4 @@
-"""Records that bitcode pushes: a function of its own in LLVM's text for each type of record, with the code of `push`.
+"""Records that bitcode pushes: a separate function in LLVM's text for each type of record, with the code of `push`.
 
 In: what is known of the channels that a hook gives to bitcode. Out: text of the functions that a source calls to send
 a record. Invariant: a push from bitcode is the same code as one from Python, with the fields read from a structure.
@@ -39,11 +39,11 @@ def _function(shared: Context, sender: Sender, native: Native) -> str:
     lowering = Lowering(body := Statements(replace(shared, ir=ir, printing=None), scope), scope.source.tree)
     kind = shared.channels.get(sender.record, channel_type(sender.record))
     given = Value(kind, ir.raw(f"addrspacecast ptr {_CHANNEL} to ptr {GLOBAL}"), lane=True)
-    # Lanes may have chosen channels of their own; of a parameter LLVM knows that it is one for the wave.
+    # Lanes may have chosen different channels; a parameter is uniform to LLVM.
     channel = ir.call("llvm.amdgcn.readfirstlane.p1", kind, (given,), lane=False)
     fields = [_field(ir, field, offset, body.lane(field.lane or not sender.record.of_wave))
               for field, offset in zip(sender.record.fields, sender.offsets, strict=True)]
-    push = import_module("luthier_py.intrinsics").push  # a door of its own, as for anybody's intrinsics
+    push = import_module("luthier_py.intrinsics").push  # imported by name: intrinsics depend on this package
     push.lower(lowering, channel, *fields)
     ir.finish("ret void")
     return f'define internal void @"{sender.symbol}"(ptr {_CHANNEL}, ptr {_RECORD}) alwaysinline #0 {{\n{ir.body()}\n}}'

@@ -55,8 +55,8 @@ class OpenLoop:
 
     key: Key
     region: int          # of its body
-    next: IrBlock        # where continue goes
-    done: IrBlock        # where break goes
+    next: IrBlock        # the target of continue
+    done: IrBlock        # the target of break
     exits: list[set[str]] = field(default_factory=list)  # locals that have a value, for each way to ``done``
 
 

@@ -52,7 +52,7 @@ class Source:
         raise HookError(f"{self.file}:{line}: {self.name}: {message}")
 
     def constant(self, node: ast.expr) -> Any:
-        """What a name or attribute chain outside of the function stands for now, or MISSING."""
+        """The present value of a name or attribute chain outside of the function, or MISSING."""
         if isinstance(node, ast.Name) and node.id not in self.local_names:
             return {**BUILTINS, **self.around()}.get(node.id, MISSING)
         if isinstance(node, ast.Attribute):

@@ -250,7 +250,7 @@ class Statements(Expressions):
 
     @contextmanager
     def region(self, separate: bool) -> Iterator[None]:
-        """Code that only some of the lanes run is a region of its own."""
+        """Code that only some of the lanes run is a separate region."""
         outer = self.scope.region
         if separate:
             self.scope.region = next(self.shared.regions)
@@ -357,7 +357,7 @@ class Statements(Expressions):
             return start, arithmetic.trips(self.ir, start, stop, step), step
 
     def jump_out(self, node: ast.Break | ast.Continue) -> None:
-        """break and continue; where only some of the lanes get here, the whole body becomes a region of its own."""
+        """break and continue; where only some of the lanes get here, the whole body becomes a separate region."""
         scope, loop = self.scope, self.scope.loops[-1]
         if scope.region != loop.region:
             self.differs.add(loop.key)

@@ -1,4 +1,4 @@
-"""Structures in device code: made of members, taken apart, and members' addresses.
+"""Structures in device code: made of members, split into members, and members' addresses.
 
 In: values. Out: values: a structure is one value of LLVM's, with all its members. ValueError says what is wrong.
 Invariant: members lie where NumPy and C++ have them.

@@ -1,8 +1,8 @@
 """Memory that a launch may access, as hooks and reports see it.
 
-In: what whoever launches knows of: the launch's buffers, or what the program was given, and what the code object has in
+In: allocations that the launcher knows: the launch's buffers, or those of the program, and what the code object has in
 memory itself. Out: a table for hooks, and names for reports. Invariant: the table is sorted by addresses, and what is
-in it does not overlap; where nobody knows allocations there is none, which a hook can tell.
+in it does not overlap; where allocations are unknown there is no table, which a hook can test.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def collect_loaded_segments(obj: CodeObject, base: int, name: str) -> list[LiveA
 
 @device
 def unwritten(address: Lane[u64]) -> Lane[u32]:
-    """What the dword at an address holds as long as nobody has written it, under a tool that `marks_memory`."""
+    """What the dword at an address holds until it is written, under a tool that `marks_memory`."""
     return u32((address >> 2) * u64(0x9E3779B97F4A7C15) >> 32)
 
 

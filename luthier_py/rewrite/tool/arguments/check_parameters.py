@@ -1,8 +1,8 @@
 """Checks of what a tool passes to a hook: constants, registers, operands and variables against parameters.
 
 In: a hook, or a parameter or result of one, and what the tool gave. Out: the arguments as Edits keep them. Refusals are
-plain ValueError texts; the Mutator adds the tool's file and line. Invariant: what is kept is constants and plain values
-of a run; where the tool gave something computed of these, or one value for the wave where each lane has its own, the
+plain ValueError texts; the Mutator adds the tool's file and line. Invariant: Edits have constants and plain values of a
+run alone; where the tool gave something computed of these, or one value for the wave where each lane has its own, the
 hook becomes one that is given them and makes the rest of them itself.
 """
 
@@ -129,7 +129,7 @@ def _is_address(pointer: Pointer, into: Parameter, given: object) -> bool:
 
 
 def _resolve_host_value(given: object, wanted: object) -> object:
-    """What the host sets before a launch is what hooks take, but for who wants to know where that stands."""
+    """The value that the host sets before a launch, or its address for a parameter that is a pointer to it."""
     if isinstance(given, LaunchParameter) and not isinstance(wanted, Pointer):
         return given.loaded
     if isinstance(given, (LaunchVariable, Allocations)) and wanted != given.pointer:
@@ -181,7 +181,7 @@ def constant(parameter: Parameter, given: Any) -> Constant:
 
 
 def result_place(result: Parameter, given: object) -> Destination:
-    """Where a result goes: a WaveVariable of its type, or a register that the application may see changed."""
+    """The target of a result: a WaveVariable of its type, or a register that the application may see changed."""
     if isinstance(given, WaveVariable) and not result.lane and given.type == result.type:
         return given
     named = f"result {result.name} ({result.type})" if result.name else f"the result ({result.type})"

@@ -1,4 +1,4 @@
-"""What a wave starts with: values that the hardware, or whoever dispatched it, put into its first registers.
+"""What a wave starts with: values that the hardware or the dispatch put into its first registers.
 
 In: nothing. Out: names that a tool passes to hooks as arguments, at any place of a kernel. Invariant: such a value is
 one for the wave, and what it is at any place is what it was when the wave began, whatever became of its registers.

@@ -1,8 +1,8 @@
 """Numbers that the host sets before each launch: changing one recompiles nothing.
 
 In: a declaration in the body of a Tool, and values that the tool gives it while the program runs. Out: a variable in
-the copy that whoever launches writes in the launch's turn, and an argument that hooks take as a plain number.
-Invariant: a launch has the values that were set when it began; those set later are the next one's.
+the copy that the launcher writes in the launch's turn, and an argument that hooks take as a plain number. Invariant:
+a launch has the values that were set when it began; those set later are the next one's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VALUE_BYTES = 8
 class LaunchParameter(Variable):
     """A number that the host sets before each launch, and that hooks take as a parameter of that type.
 
-    ``tool.limit = 5``, by whoever has the tool, or in `Tool.launching`, holds for launches from then on.
+    ``tool.limit = 5``, outside or in `Tool.launching`, holds for launches from then on.
     """
 
     __slots__ = ("default",)

@@ -217,8 +217,8 @@ def grid_size(axis: str) -> Computed:
 
 
 def lds_size() -> Computed:
-    """``u32``: bytes of LDS that a work-group of the launch has, those that the kernel declares and those that whoever
-    launched it asked for. Hardware gives them in larger pieces."""
+    """``u32``: bytes of LDS that a work-group of the launch has, those that the kernel declares and those that its
+    launch requests. Hardware gives them in larger pieces."""
     return _make_computed("lds_size()", _lds_size, Entry.DISPATCH_PTR)
 
 

@@ -1,9 +1,9 @@
 """Variables that are as large as a launch: so many elements for each of its waves, work-groups or work-items.
 
 In: a declaration in the body of a Tool; grid and block of a launch. Out: how many bytes it needs for that launch, an
-argument that leads hooks there, and the decoding of what they left. Invariant: in the copy stands a cell with the
-memory's address, which whoever launches sets, so that no launch compiles anything; what all such variables of a launch
-need together is known before it begins, and is refused where it is too much.
+argument that leads hooks there, and the decoding of what they left. Invariant: the copy has a cell with the memory's
+address, which the launcher sets, so that no launch compiles anything; what all such variables of a launch need together
+is known before it begins, and is refused where it is too much.
 """
 
 from __future__ import annotations

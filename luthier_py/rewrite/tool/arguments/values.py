@@ -1,4 +1,4 @@
-"""Arguments about values of an instruction: its sources and destinations, active lanes, where a branch goes, numbers.
+"""Arguments about values of an instruction: its sources and destinations, active lanes, a branch's target, numbers.
 
 In: an instruction. Out: an argument for a hook before it or after it. Invariant: a value is given as registers hold it,
 or the part of them that the instruction takes; modifiers (neg, abs, sext, DPP) are not applied.
@@ -157,7 +157,7 @@ def _find_implicit_register(inst: Inst, name: str, access: Access) -> Reg | None
 
 
 def _special(instr: Instr, operand: Operand) -> InstructionValue:
-    """A source that is no register of its own."""
+    """A source that is no general register."""
     if operand.value == SRC_SCC:
         return Held(sgpr(SCC), f"scc of {instr.op.mnemonic}", instr)
     if operand.value in (SRC_VCCZ, SRC_EXECZ):

@@ -1,7 +1,7 @@
 """Which of a program's instructions the user chose: INSTR_BEGIN, INSTR_END and INSTRUMENT.
 
 In: a program and a Selection. Out: of each function the chosen ones, by their places in its code (``Instr.at``).
-Invariant: places ascend; a range stands for those without gaps. What is chosen of code that runs as a whole or not at
+Invariant: places ascend; those without gaps are a range. What is chosen of code that runs as a whole or not at
 all may have gaps, and runs as often.
 """
 
@@ -17,7 +17,7 @@ from luthier_py.rewrite.tool.chosen.selection import Selection
 
 
 class Choice:
-    """Mutable: remembers what was asked for, since a filter looks at each instruction of a function."""
+    """Mutable: caches answers, since a filter looks at each instruction of a function."""
 
     def __init__(self, program: Program, selection: Selection) -> None:
         self._intervals = {f.code: selection.instructions(len(f.code)) for f in program.functions}

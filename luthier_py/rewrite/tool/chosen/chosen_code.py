@@ -31,7 +31,7 @@ from luthier_py.rewrite.tool.edits import Refusal
 
 
 class ChosenCode:
-    """Of one program. Kernels that cannot be edited are kept as refused (mutable in that alone)."""
+    """Of one program. Kernels that cannot be edited are recorded as refused (mutable in that alone)."""
 
     def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:
         self.program = program
@@ -41,7 +41,7 @@ class ChosenCode:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels that can be edited with all that they reach; the others are kept as refused, with the reason."""
+        """Kernels that can be edited with all that they reach; the others are recorded as refused, with the reason."""
         return tuple(kernel for kernel in self.program.kernels if not self._refuses(kernel))
 
     def functions(self, kernel: Kernel | None = None) -> tuple[Function, ...]:

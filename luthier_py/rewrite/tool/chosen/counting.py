@@ -102,7 +102,7 @@ class Counted:
     again: bool
     """Whether one wave may run it more than once."""
     steps: Steps | None = None
-    """A register that tells how often it ran, where it is a loop of one block."""
+    """A register that shows how often it ran, where it is a loop of one block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,9 @@ def plan_counting(
     function: Function, chosen: Sequence[Stretch | None], flow: Flow, entered: bool, steps: Mapping[int, Steps],
     known: Collection[int] = (), edges: Sequence[RunEdge] = (),
 ) -> Counting:
-    """Of what is chosen of each run, and ``edges``: the rest cannot be counted. Being ``entered`` is a piece as well,
-    the last one, if it can be counted: a kernel's wave does that once. Whoever asks knows of runs that begin at
-    addresses in ``known`` how often they run, so it costs nothing to count them."""
+    """Counters for what is chosen of each run, and for ``edges``: the rest cannot be counted. Being ``entered`` is a
+    piece as well, the last one, if it can be counted: a kernel's wave does that once. The caller knows how often runs
+    that begin at addresses in ``known`` run, so it costs nothing to count them."""
     runs = len(chosen)
     often = [0.0 if run is not None and run.first.pc in known else each
              for each, run in zip(estimate_frequencies(flow), chosen, strict=True)]

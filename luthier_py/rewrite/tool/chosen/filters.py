@@ -103,7 +103,7 @@ PLACES: dict[str, Callable[[Looked, Interval], bool]] = {
     "lines": lambda looked, interval: looked.sources.is_of(looked.instr, interval),
     "loop": lambda looked, interval: looked.sources.in_loop_of(looked.instr, interval),
 }
-"""Facts about lines of the source; what stands without lines is a word."""
+"""Facts about lines of the source; a fact without lines is a word."""
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
     "=": operator.eq,

@@ -1,4 +1,4 @@
-"""Runs of a function: stretches of blocks that are executed as a whole or not at all.
+"""Runs of a function: ranges of blocks that are executed as a whole or not at all.
 
 In: a program and a function of it. Out: its runs, and how control gets from one to the next.
 """
@@ -80,7 +80,7 @@ def starts_of(function: Function) -> tuple[int, ...]:
 
 
 def _leads_to(function: Function, entry: int, to: int) -> bool:
-    """Whether control goes from an entry to an address, and nowhere else."""
+    """Whether control leads from an entry to an address, and nowhere else."""
     address, seen = entry, set[int]()
     while address not in (to, *seen) and len(function.block(address).successors) == 1:
         seen.add(address)

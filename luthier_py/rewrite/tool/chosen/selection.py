@@ -135,15 +135,15 @@ class Selection:
         return range(count)[self.instr_begin : self.instr_end]
 
     def launch(self, index: int) -> bool:
-        """Whether a launch is to be instrumented, as far as its number goes."""
+        """Whether the selection's numbers include a launch."""
         return self.start_grid_num <= index < self.end_grid_num
 
     def in_range(self, name: str) -> bool:
-        """Whether launches in a range are to be instrumented, as far as its name goes."""
+        """Whether the selection includes a range's name, and so launches in it."""
         return bool(re.search(self.within, name))
 
     def kernel(self, symbol: str) -> bool:
-        """Whether a kernel is to be instrumented, as far as its name goes."""
+        """Whether the selection includes a kernel's name."""
         return any(re.search(self.kernels, name) for name in (symbol, demangle(symbol)))
 
     def shown(self, symbol: str) -> str:

@@ -1,7 +1,7 @@
 """Where calls on ways between blocks, and into functions, stand.
 
-In: an edge, and all that lead where it does. Out: a place, and when a call runs there. Invariant: what stands there
-runs each time that control takes this way, and at no other time.
+In: an edge, and all to the same target. Out: a place, and when a call runs there. Invariant: a call there runs each
+time that control takes this way, and at no other time.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ class Unit:
             return Pointer(self._element(self._in_memory(node.get("baseType"), where), where))
         if self._is_ours(node, _NEAR_POINTER):
             members = self._own_members(node)
-            if not members:  # nobody has one
+            if not members:  # it is no such pointer
                 raise HookError(f"{where}: a pointer to {node['name']} is not a device type")
             return self._near(self._resolve_type(members[0]["baseType"]), where)
         if node.get("name") == "__bf16":
@@ -326,7 +326,7 @@ class Unit:
         return type
 
     def _resolve_type(self, type: object) -> dict[str, object]:
-        """What a name stands for."""
+        """The type that a name means."""
         node = self._fields(type)
         while node.get("tag") in _THROUGH:
             node = self._fields(node.get("baseType"))

@@ -1,4 +1,4 @@
-"""LLVM's text of a module, taken apart: what each symbol is, and what it needs.
+"""The parts of a module's LLVM text: what each symbol is, and what it needs.
 
 In: the text that LLVM prints. Out: DeviceIr. Invariant: every line that defines something is in one of its parts; text
 in quotes is never taken for a name.

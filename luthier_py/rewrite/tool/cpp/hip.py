@@ -1,7 +1,7 @@
 """Hooks in HIP C++, or in bitcode that is there: Hooks, whose attributes are the hooks, functions and variables in it.
 
 In: a source file, text or a file of bitcode. Out: Hook, Device and Variable by name. Invariant: a source is compiled
-when something of it is asked for, for each processor once; what was made of the same inputs comes from the cache.
+when something of it is first used, for each processor once; what was made of the same inputs comes from the cache.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _DIALECT = ("-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-emit-
 
 @dataclass(frozen=True)
 class HipSource:
-    """``text`` where it is no file; ``name`` is the file's path, or where the text stands."""
+    """``text`` where it is no file; ``name`` is the file's path, or the place of the text."""
 
     name: str
     text: str | None
     options: tuple[str, ...] = ()
     instances: tuple[str, ...] = ()
-    """Names of functions that are asked for in C++'s words: templates with their arguments, names with their scope."""
+    """Names of functions that are requested in C++'s words: templates with their arguments, names with their scope."""
     search: Search = field(default_factory=Search, compare=False, repr=False)
 
     def bitcode(self, processor: str, wave_size: int) -> bytes:
@@ -70,8 +70,8 @@ class HipSource:
             return False
 
     def processor(self) -> tuple[str, int]:
-        """One to read the types for, which are the same for all: the newest that the compiler knows of those that have
-        the most operations."""
+        """One to read the types for, which are the same for all: the newest that the compiler supports of those that
+        have the most operations."""
         rows = [row for row in reversed(targets()) if row.wave_sizes == (64,)]
         compiler = self.search.compiler(rows[0].name, version())
         known = processors(str(compiler))

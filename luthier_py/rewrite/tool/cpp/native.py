@@ -17,7 +17,7 @@ class DeviceCode(Protocol):
     """Bitcode from a source, for each processor."""
 
     def ir(self, processor: str, wave_size: int) -> DeviceIr:
-        """LLVM's text of the whole unit, taken apart."""
+        """The parts of the whole unit's LLVM text."""
 
 @dataclass(frozen=True, slots=True)
 class Sender:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         """A local array of device code."""
 
     class ptr(Generic[T]):
-        """What a type checker knows of a pointer."""
+        """A pointer's type, for type checkers."""
 
         def __init__(self, address: int) -> None: ...
         def __getitem__(self, index: int) -> T: ...
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         def __int__(self) -> int: ...
 
     class _Near(Generic[T]):
-        """What a type checker knows of an address in the application's own memory."""
+        """The type of an address in the application's own memory, for type checkers."""
 
         def __init__(self, address: int) -> None: ...
         def __getitem__(self, index: int) -> T: ...

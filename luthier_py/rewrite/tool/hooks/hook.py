@@ -99,7 +99,7 @@ class Hook:
     declared: tuple[Parameter, ...] = ()
     """The parameters of the function of such a hook."""
     captured: tuple[Variable, ...] = ()
-    """Tool variables that it names itself: the last parameters, which calls are given without being asked."""
+    """Tool variables that it names itself: the last parameters, which each call gets by itself."""
     mode: FloatMode = FloatMode.OWN
 
     @property

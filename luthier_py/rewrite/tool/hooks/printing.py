@@ -1,4 +1,4 @@
-"""What device code prints and asserts: texts that the host knows, and values that come through a channel of its own.
+"""What device code prints and asserts: texts that the host has, and values that come through a separate channel.
 
 In: the source of a function of device code. Out: what each ``print`` and ``assert`` in it says, as a template of
 Python's `format`, by a number that device and host work out alike. Invariant: all templates of a function are known
@@ -111,7 +111,7 @@ def make_print_message(node: ast.Call) -> tuple[SaidText, list[ast.expr]]:
 
 
 def make_assert_message(node: ast.Assert, file: str, line: int) -> tuple[SaidText, list[ast.expr]]:
-    """What is said where an assertion does not hold; ``line``: of the file, where the statement stands."""
+    """What is said where an assertion does not hold; ``line``: of the file, where the statement is."""
     said, values = _join_parts([] if node.msg is None else [node.msg])
     text = _escape_braces(f"{Path(file).name}:{line}: assertion failed: {ast.unparse(node.test)}")
     return SaidText(f"{text}: {said}" if said else text, fails=True), values
@@ -169,8 +169,8 @@ def learn(function: FunctionType) -> None:
 
 
 def prints(function: object, around: dict[str, Any], seen: frozenset[object] = frozenset()) -> bool:
-    """Whether a function or one that it calls may print, or calls itself, which is told where it goes too deep;
-    ``around``: names that it sees."""
+    """Whether a function or one that it calls may print, or calls itself, which is reported where it exceeds its
+    depth; ``around``: names that it sees."""
     if not isinstance(function, FunctionType) or function in seen:
         return False
     if _may_print(function):

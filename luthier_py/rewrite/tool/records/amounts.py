@@ -1,4 +1,4 @@
-"""What the numbers of a tool's reports are, declared once: which add up, which are greatest, which tell rows apart.
+"""What the numbers of a tool's reports are, declared once: which add up, which are greatest, which distinguish rows.
 
 In: a declaration, which has the report's shape, and reports of launches. Out: one report of several launches; what a
 number is, by the way to it. Invariant: what a declaration does not name is the first launch's, and no amount: names,
@@ -38,8 +38,8 @@ _ADDED: Mapping[OfSeveral, Callable[[Sequence[Any]], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number, or with FIRST and ANY something else. ``what``: of what, in words. ``work``: of WORKED_OUT, from the
-    row that it stands in and the whole report; None where the tool alone can tell, so that several launches have none.
+    """A number, or with FIRST and ANY something else. ``what``: of what, in words. ``work``: of WORKED_OUT, from its
+    row and the whole report; None where the tool alone can compute it, so that several launches have none.
     """
 
     adding: OfSeveral
@@ -69,13 +69,13 @@ class Amount:
 
     @property
     def is_amount(self) -> bool:
-        """Whether it says how much there is of something in the launches that are told."""
+        """Whether it says how much there is of something in the reported launches."""
         return self.adding not in (OfSeveral.FIRST, OfSeveral.ANY, OfSeveral.SO_FAR)
 
 
 @dataclass(frozen=True, slots=True)
 class CountsBy:
-    """Sums by names that no declaration knows, as a histogram has them. ``most_first``: in order of the sums, else of
+    """Sums by names that no declaration lists, as a histogram has them. ``most_first``: in order of the sums, else of
     the names."""
 
     what: str = ""
@@ -91,7 +91,7 @@ class CountsBy:
 
 @dataclass(frozen=True, slots=True)
 class RowsBy:
-    """A list of rows, which ``keys`` tell apart, in order of coming, or ascending by these."""
+    """A list of rows, which ``keys`` distinguish, in order of coming, or ascending by these."""
 
     keys: tuple[str, ...]
     columns: Amounts
@@ -158,7 +158,7 @@ def _merge_values(kind: Declaration, values: Sequence[Any], whole: AnyReport) ->
 
 
 def declared_at(declared: Declaration, way: Sequence[str]) -> Declaration:
-    """What stands in a report where these keys and indices lead."""
+    """What a report has where these keys and indices lead."""
     for key in way:
         if isinstance(declared, RowsBy):
             declared = declared.columns

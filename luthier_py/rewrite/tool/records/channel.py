@@ -31,9 +31,9 @@ _HEADER_BYTES, _WAVE_HEADER_BYTES = 8, 16
 LANES = 64
 """Entries of a field that each lane has for itself, whatever the wave's size."""
 CELL_WORDS = 2
-"""Of the variable that stands for a channel in a code object: the address of the ring's head, the launch's number."""
+"""Of a channel's variable in a code object: the address of the ring's head, the launch's number."""
 RING_BYTES = 1 << 22
-"""Of a ring whose capacity nobody has chosen, at most."""
+"""Of a ring whose capacity the tool has not chosen, at most."""
 
 
 class Full(Enum):
@@ -200,7 +200,7 @@ def _letters(number: Scalar) -> str:
 if TYPE_CHECKING:
 
     class channel(Generic[R]):
-        """What a type checker knows of a channel in device code."""
+        """The type of a channel in device code, for type checkers."""
 
 else:
 

@@ -7,7 +7,7 @@ device see alike. Numbers count records from 0 for as long as the ring lives; re
 =========  =======================  ====================================================================
 word       written by               meaning
 =========  =======================  ====================================================================
-reserved   waves, atomically        the next number that nobody has; it only grows
+reserved   waves, atomically        the next number that no wave has; it only grows
 dropped    waves, atomically        records that found no room (where full means drop or stop)
 seen       waves, atomic max        what some wave has read as ``taken``: never more than that
 ring, capacity, drops   host, once  where the ring is, its slots, whether full means drop
@@ -16,11 +16,11 @@ slot       the one wave that reserved its number, until it has written ``number`
 =========  =======================  ====================================================================
 
 A wave pushes so: (1) it adds the count of its records to ``reserved`` in one atomic operation, which gives it numbers
-``first .. first + count - 1`` that nobody else has. (2) It waits until ``first + count <= taken + capacity``. (3) It
+``first .. first + count - 1`` that no other wave has. (2) It waits until ``first + count <= taken + capacity``. (3) It
 writes its records. (4) With a release that the whole system sees it writes ``number + 1``, as 32 bits, into each slot.
 Where full means drop, (1) is a compare-and-swap that is tried only while there is room, and (2) never waits; what is
-dropped goes to a spare slot before the others, which nobody reads. Which of both a channel does, and its capacity, are
-in the code of a hook that is compiled for it; the head has them for all others.
+dropped is written to a spare slot before the others, which the host does not read. Which of both a channel does, and
+its capacity, are in the code of a hook that is compiled for it; the head has them for all others.
 
 The host looks at slot ``taken % capacity``: if its number is ``taken + 1``, as 32 bits, the record is whole. It copies
 as many such records as stand one behind the other, and only then, with a release, moves ``taken`` behind them.
@@ -38,7 +38,7 @@ as many such records as stand one behind the other, and only then, with a releas
 * **Order**: records of one wave have ascending numbers, so they come in the order in which they were pushed; those
   of one push in the order of their lanes.
 
-When the waves of a launch have ended, ``reserved`` stands still, and the host takes until ``taken`` has reached it.
+When the waves of a launch have ended, ``reserved`` does not change, and the host takes until ``taken`` has reached it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def head_words(channel: Channel, ring: int) -> bytes:
 
 
 def cell_words(head: int, launch: int) -> bytes:
-    """The variable that stands for the channel in a code object; ``head``: address of the head."""
+    """The channel's variable in a code object; ``head``: address of the head."""
     return np.array([head, launch], "<u8").tobytes()
 
 

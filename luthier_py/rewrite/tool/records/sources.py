@@ -1,6 +1,6 @@
 """Where instructions of a program come from in its source, as filters ask for it: lines, inlined functions, loops.
 
-In: a program. Out: answers, worked out when they are asked for. Invariant: debug information is a hint; what has none
+In: a program. Out: answers, computed at first use. Invariant: debug information is a hint; what has none
 comes from nowhere, and that is no error.
 """
 
@@ -51,12 +51,12 @@ class Interval:
         return self.covers(LineRange(line.file, line.line, line.line))
 
     def covers(self, lines: LineRange) -> bool:
-        """Whether all lines of a range are in the interval, and of a file that its path or pattern stands for."""
+        """Whether all lines of a range are in the interval, and of a file that its path or pattern matches."""
         return self.first <= lines.first and lines.last <= self.last and PurePosixPath(lines.file).match(self.file)
 
 
 class Sources:
-    """Mutable: remembers what was asked for."""
+    """Mutable: caches answers."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -90,14 +90,14 @@ class Sources:
         return self._depths[function].get(function.block(instr.pc), 0)
 
     def range(self, instr: Instr) -> LineRange | None:
-        """The lines of its function that an instruction stands between (program/analysis/line_ranges)."""
+        """The lines of its function that an instruction is between (program/analysis/line_ranges)."""
         function = self._program.function_of(instr)
         if function not in self._ranges:
             self._ranges[function] = line_ranges(function, self.frames)
         return self._ranges[function].get(instr.pc)
 
     def is_of(self, instr: Instr, interval: Interval) -> bool:
-        """Whether an instruction is of these lines, or was inlined from them, or stands between some of them."""
+        """Whether an instruction is of these lines, or was inlined from them, or is between some of them."""
         if any(map(interval.has, self.frames.lines_at(instr.pc))):
             return True
         between = self.range(instr)
