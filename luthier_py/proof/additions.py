@@ -139,7 +139,7 @@ def _check_room(end: int, new: CodeObject, added: list[_Added]) -> None:
 
 
 def _check_contents(new: CodeObject, added: list[_Added], wanted: Mapping[str, bytes]) -> None:
-    """``wanted``: by name; what the file has less is zero."""
+    """``wanted``: contents by name; what the file lacks at their ends is zero."""
     for each in added:
         segment = new.elf.load_at(each.address)
         if each.name not in wanted or segment is None:

@@ -1,18 +1,18 @@
 """Addresses that code makes of the PC, followed through a function and through its clone at once.
 
-In: a function's code, and the instruction of the clone for each of its own. Out: Goes, which says where each jump and
-call through registers goes in the one and in the other, and which addresses are made at all. Invariant: where the two
+In: a function's code, and the instruction of the clone for each of its own. Out: AddressFlow, with the target of each
+jump and call through registers in the one and in the other, and all addresses that are made. Invariant: where the two
 hold different addresses, nothing but moves, the sums that make them, and jumps and calls ever looks at them; nor at
 what such a sum leaves in SCC, but for the sum of the upper half.
 
 What is added may be in registers. Then the same instructions make the same numbers of nothing else in the original and
 in the clone (`_numbers`), on all ways to there; and a sum of the clone may have another number as a literal, since what
-counts is the address. So whoever reads these registers finds what the original has.
+counts is the address. So an instruction that reads these registers finds what the original has.
 
 Where ways come together with different addresses, a register has one of several, until it is anything but moved. Both
 halves of what is called are then of one address: those of two would meet 4 GiB away from all code.
 
-Where the copy is apart from the original, the original lies at its own addresses, which are numbers then; the copy lies
+Where the copy is standalone, the original lies at its own addresses, which are numbers then; the copy lies
 anywhere.
 
 It believes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): what is read in s32 or above after a call
@@ -55,10 +55,9 @@ _LOW = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class AddressFlow:
-    """``targets``: by number of the instruction, the address that it goes to and the clone's; RETURNS, UNKNOWN.
+    """``targets``: by number of the instruction, its target address and the clone's; RETURNS, UNKNOWN.
     ``made``: addresses that both make, so that the application may keep them. ``explained``: instructions that make
-    addresses in both. ``several``: to one of which addresses of the original an instruction goes whose target is
-    UNKNOWN."""
+    addresses in both. ``several``: the possible targets, in the original, of an instruction whose target is UNKNOWN."""
 
     targets: dict[int, Pair] = field(default_factory=dict)
     made: set[int] = field(default_factory=set)
@@ -66,7 +65,7 @@ class AddressFlow:
     several: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def find_targets(self, at: int) -> frozenset[int]:
-        """Addresses to one of which an instruction goes; none where that is not known, or it returns."""
+        """The possible targets of an instruction; none where they are not known, or it returns."""
         goal = self.targets[at][0] if at in self.targets else UNKNOWN
         return frozenset({goal[1]}) if goal[0] == "to" else self.several.get(at, frozenset())
 
@@ -170,7 +169,7 @@ def follow(
     start: State = {RETURN_ADDRESS + k: (half, half) for k, half in enumerate(HALVES)} if function else {}
     offsets = _offsets(code)
     heads: dict[int, State] = {entry: dict(start) for entry in body.entries}
-    work = sorted(body.entries)  # what comes first goes first, so that most ways have come together behind it
+    work = sorted(body.entries)  # in the order of addresses, so that most paths have joined before a block
     waiting = set(work)
     while work:
         waiting.discard(block := heappop(work))
@@ -256,13 +255,13 @@ def _halves(term: Term, apart: bool) -> frozenset[Term]:
 
 
 def _destination(inst: Inst) -> Reg | None:
-    """What has the address that an indirect jump goes to."""
+    """The register with an indirect jump's target."""
     source = inst.find("src0")
     return None if source is None else source.reg
 
 
 def _several(inst: Inst, state: State, apart: bool) -> frozenset[int]:
-    """The addresses to one of which a s_swappc goes, if each lower half that it may find is one's."""
+    """The possible targets of a s_swappc, if each lower half that it may find belongs to one."""
     reg = _destination(inst)
     if reg is None or reg.file is not RegFile.SGPR:
         return frozenset()
@@ -272,7 +271,7 @@ def _several(inst: Inst, state: State, apart: bool) -> frozenset[int]:
 
 
 def goal_of(inst: Inst, state: State, apart: bool = False) -> Pair:
-    """Where a s_setpc or s_swappc goes."""
+    """The target of a s_setpc or s_swappc."""
     reg = _destination(inst)
     if reg is None or reg.file is not RegFile.SGPR:
         return _SAME

@@ -1,4 +1,4 @@
-"""One clone against its original: the application's instructions are there, and control goes the same ways.
+"""One clone against its original: the application's instructions are there, and control takes the same paths.
 
 In: a function's body and its clone. Out: nothing, or CheckFailed. Invariant: each instruction of the application is in
 the clone, field by field, but for displacements of branches and numbers that make addresses, which may stand for
@@ -96,31 +96,32 @@ class Clone:
         return places
 
     def is_application(self, pc: int) -> bool:
-        """Whether an instruction starts at ``pc`` that stands for one of the original, not an inserted one."""
+        """Whether an instruction starts at ``pc`` that is one of the original or replaces it, not an inserted one."""
         at = bisect_left(self.places, pc)
         return at < len(self.places) and self.places[at] == pc
 
     @cached_property
     def starts(self) -> list[int]:
-        """Numbers of the first instructions of stretches."""
+        """Numbers of the first instructions of ``stretches``."""
         found = [self.code.find(stretch.original) for stretch in self.function.stretches]
         if None in found:
             raise CheckFailed("the claim cuts an instruction of the application", Location(self.function.name))
         return [at for at in found if at is not None]
 
     def instruction(self, at: int) -> tuple[Inst, int]:
-        """What stands for an instruction of the original, and where."""
+        """The clone's instruction for one of the original, and where it is."""
         place = self.places[at]
         return (self.decode(place) if at in self.changed else self.code.inst(at)), place
 
     def end(self, at: int) -> int:
-        """Address behind what stands for an instruction."""
+        """Address behind the clone's instruction for one of the original."""
         inst, place = self.instruction(at)
         return place + inst.size_bytes
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Of stretches, here: one of a single instruction may have another size than in the original."""
+        """Sizes of ``stretches`` in the clone: one of a single instruction may have another size than in the
+        original."""
         found = [each.size for each in self.function.stretches]
         for number, at in enumerate(self.starts):
             if at in self.changed and found[number] == self.code.sizes[at]:
@@ -144,7 +145,7 @@ class Clone:
 
 class Departure(NamedTuple):
     """Control leaves instruction ``source`` (None: comes in) of the original for ``to``; ``start`` is where the clone
-    goes on then."""
+    continues then."""
 
     source: int | None
     to: int
@@ -153,7 +154,7 @@ class Departure(NamedTuple):
 
 
 def departures(body: Body, clone: Clone, goes: AddressFlow) -> Iterator[Departure]:
-    """All of which the clone must be asked where they come to."""
+    """All departures whose target in the clone has to be checked."""
     code = body.code
     for entry in body.entries:
         at = body.blocks[entry].start
@@ -227,7 +228,7 @@ def _same_but(old: Inst, new: Inst, free: Callable[[Operand, Operand], bool]) ->
 
 
 def _is_number_for(old: Operand, new: Operand) -> bool:
-    """Whether a number stands for a number, or for a scalar register that is read."""
+    """Whether a number replaces a number, or a scalar register that is read."""
     read = old.reg is not None and old.reg.file is RegFile.SGPR and old.access is Access.READ
     return new.kind is OperandKind.CONSTANT and (read or old.kind is OperandKind.CONSTANT)
 
@@ -246,8 +247,8 @@ def check_groups(body: Body, clone: Clone) -> None:
 
 
 def find_lookup_calls(body: Body, clone: Clone, goes: AddressFlow, pointed: Collection[int]) -> list[int]:
-    """Calls of what only the wave knows; and of a known function whose address the application keeps, so that the
-    register still holds it and another one what is called."""
+    """Calls through addresses of unknown value; and of a known function whose address the application keeps, so that
+    the register still holds it and another one what is called."""
     def is_looked_up(at: int) -> bool:
         old, new = goes.targets[at]
         if OpFlag.CALL not in body.code.inst(at).op.flags or not at:
@@ -277,7 +278,7 @@ def check_targets(body: Body, clone: Clone, goes: AddressFlow, bases: Mapping[in
 
 
 def code_place(body: Body, clone: Clone, at: int) -> Location:
-    """Where the clone's instruction for number ``at`` of the original stands, with its text, for errors."""
+    """The place of the clone's instruction for number ``at`` of the original, with its text, for errors."""
     inst, place = clone.instruction(at)
     return Location(body.name, place, body.code.isa.text(inst))
 

@@ -1,7 +1,8 @@
 """Where calls go, and which scalar registers callees touch: each says something of the other.
 
-In: functions, and how to follow one. Out: Goes of all. Invariant: where a function was followed as if a callee, with
-all that it calls, touched some registers only, no instruction that may run from the call to the return touches others.
+In: functions, and how to follow one. Out: AddressFlow of all. Invariant: where a function was followed as if a callee,
+with all that it calls, touched some registers only, no instruction that may run from the call to the return touches
+others.
 
 At first no callee touches anything, and functions are followed until what was taken for granted is what was found. What
 is found explains itself: the first instruction of a run that broke it would be one of those that are counted.
@@ -22,8 +23,8 @@ Follow = Callable[[int, Callable[[int], int]], AddressFlow]
 
 
 def solve_targets(bodies: Sequence[Body], changed: Sequence[int], follow: Follow) -> list[AddressFlow]:
-    """Of the functions, by number. ``changed``: registers that hooks in each are to change; ``follow`` gets the number
-    of a function, and what tells the registers that the one at an address touches."""
+    """Targets of the functions, by number. ``changed``: registers that hooks in each are to change; ``follow`` gets the
+    number of a function, and a callable that gives the registers that the one at an address touches."""
     numbers = {each.address: k for k, each in enumerate(bodies)}
     alone = [0 if each.kernel else _alone(each) | regs for each, regs in zip(bodies, changed, strict=True)]
     found = [0] * len(bodies)
@@ -49,7 +50,7 @@ def _alone(body: Body) -> int:
 
 
 def _of_callees(body: Body, goes: AddressFlow, touched: Callable[[int], int]) -> int:
-    """What those touch that a function calls, or goes over to."""
+    """The registers touched by those that a function calls or jumps to."""
     found = 0
     for at in body.code.find_flagged(OpFlag.CALL | OpFlag.INDIRECT):
         reached, returns = goes.find_targets(at), at in goes.targets and goes.targets[at][0] == RETURNS

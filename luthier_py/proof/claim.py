@@ -1,11 +1,11 @@
-"""What whoever made an instrumented copy says of it: plain data about addresses, registers and bytes.
+"""What the maker of an instrumented copy says of it: plain data about addresses, registers and bytes.
 
-In: nothing; `inject` makes these. Out: a Claim, which is believed in nothing but what the tool wanted: which hook runs
-where, with which arguments, and which registers of the application it may change. Everything else in it is a hint that
-is proved or refuted.
+In: nothing; `inject` makes these. Out: a Claim, which is believed in nothing but what the tool requested: which hook
+runs where, with which arguments, and which registers of the application it may change. Everything else in it is a hint
+that is proved or refuted.
 
 Addresses of the original are virtual ones in its code object. In clones they are offsets from the clone's symbol, so a
-claim knows nothing of where a linker puts things.
+claim does not depend on where a linker puts things.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from luthier_py.isa import LaneOf, Reg, Space
 
 
 class Side(Enum):
-    """Which side of an instruction a call stands at."""
+    """On which side of an instruction a call runs."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -29,8 +29,8 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """``size`` bytes of the original's instructions stand at offset ``clone`` of the clone without a gap. An
-    instruction that is of another size there is a stretch of its own."""
+    """``size`` bytes of the original's instructions are at offset ``clone`` of the clone without a gap. An instruction
+    of another size there is a separate Stretch."""
 
     original: int
     clone: int
@@ -68,7 +68,7 @@ Value: TypeAlias = "Reg | Address | Kept"
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A compiled hook, in registers of its own numbering.
+    """A compiled hook, with registers as its compiler or author chose them.
 
     ``params`` and ``results`` are where it expects arguments and leaves results. ``pointers`` says of each parameter
     how many times the hook declares it a pointer: 1 where it may read and write memory through it, 2 where what it
@@ -115,7 +115,7 @@ class Call:
     start: int
     """Of the first instruction of the payload."""
     point: int
-    """Address of the original's instruction that it stands at."""
+    """Address of the original's instruction beside which it runs."""
     side: Side
     arguments: tuple[Value, ...]
     into: tuple[Reg | Kept, ...]
@@ -147,7 +147,7 @@ class ClonedFunction:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """All of one copy. ``kernels``: original name -> name of its clone. ``variables``: name -> size in bytes.
-    ``tables``: names of what hooks read and nobody changes -> its bytes; ``initial``: of variables that are not zero at
+    ``tables``: names of read-only data of hooks -> its bytes; ``initial``: of variables that are not zero at
     first."""
 
     functions: tuple[ClonedFunction, ...]

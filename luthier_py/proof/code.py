@@ -50,7 +50,7 @@ def bits_of(place: Reg | LaneOf | InCell) -> int:
 
 
 def vector_of(number: int) -> tuple[int, int]:
-    """The register of a lane with a number of its own, and the lane's number in it."""
+    """The register of a lane that ``number`` names, and the lane's number in it."""
     return divmod(number - LANES, MOST_LANES)
 
 
@@ -134,7 +134,7 @@ class Code:
         return found
 
     def location(self, name: str, at: int) -> Location:
-        """Where instruction number ``at`` of the function ``name`` stands, with its text, for errors."""
+        """The place of instruction number ``at`` of the function ``name``, with its text, for errors."""
         return Location(name, self.pcs[at], self.isa.text(self.inst(at)))
 
 

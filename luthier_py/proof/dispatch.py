@@ -30,7 +30,7 @@ _LOW = (1 << 32) - 1
 LONGEST = 1 << 16
 FAR_OFF = (4, -4, 1 << 32, 1 << 40)
 _CARRIES = 0xFFFF0000  # a load address whose low half overflows with what lies behind it
-_APART = 1 << 44       # from an original to a copy that is apart from it
+_APART = 1 << 44       # from an original to a standalone copy
 
 
 def check_dispatch(

@@ -5,8 +5,8 @@ the application's instructions owe each other was their compiler's business; a h
 part of must have met its wait.
 
 Wait states lie between two instructions, so it looks as far as each row reaches, forward from what produces a hazard or
-backward from what runs into one. Where a function is entered or a call returns, OUTSIDE stands for whatever any of the
-clones has. What is longer is `chained`'s.
+backward from what runs into one. Where a function is entered or a call returns, OUTSIDE means whatever any of the
+clones has. Longer patterns are checked by `hazard_patterns`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _States:
 
     def check(self, row: Hazard, inserted: RegSet) -> None:
         """``inserted``: what is inserted anywhere and produces ``row``. Of the application's producers and the inserted
-        consumers the fewer are asked."""
+        consumers it follows the fewer."""
         producing, consuming = self.find_participants(row.produced), self.find_participants(row.consumed)
         others = [at for at in producing if not self.inserted[at]]
         new = [at for at in consuming if self.inserted[at]]

@@ -35,7 +35,7 @@ def everything(target: Target) -> int:
 
 
 def always_live(target: Target) -> int:
-    """What nobody but the application may change at any time: EXEC, and what the hardware itself looks at."""
+    """What only the application may change at any time: EXEC, and what the hardware itself looks at."""
     found = 3 << EXEC
     return found | 0xFFFF << TTMP0 | (3 << XNACK_MASK if target.flat_scratch_operands else 0)
 

@@ -28,7 +28,7 @@ from luthier_py.proof.now import Now
 
 PLAIN = 0x3F0
 """What LLVM compiles hooks for (SIDefines.h, SIModeRegisterDefaults): rounding, in 3:0, to nearest even, denormals, in
-7:4, kept, DX10_CLAMP and IEEE, in 9:8, on, FP16_OVFL, in 23, off."""
+7:4, not flushed, DX10_CLAMP and IEEE, in 9:8, on, FP16_OVFL, in 23, off."""
 
 
 class FloatMode(NamedTuple):
@@ -93,9 +93,10 @@ def _mode_now(application: FloatMode, now: Now) -> FloatMode:
 
 
 def evaluate_mode_access(target: Target, inst: Inst, row: Action, now: Now) -> dict[int, Term]:
-    """A field of MODE that is kept, ("mode", field), and fields that are set and put back: of MODE the term has these
-    with their numbers, ("mode but", (field, number), ...). No number has bits beside its field, and none is put back
-    above bit 0 where a target takes bits of it for what vector operands mean (LLVM, FeatureSetregVGPRMSBFixup)."""
+    """Evaluate a field of MODE that is saved, ("mode", field), and fields that are set and put back: of MODE the term
+    has these with their numbers, ("mode but", (field, number), ...). No number has bits beside its field, and none is
+    put back above bit 0 where a target takes bits of it for what vector operands mean (LLVM,
+    FeatureSetregVGPRMSBFixup)."""
     field, fields = decode_mode_field(inst), _set_fields(now.get(MODE))
     if field is None or fields is None:
         return {}

@@ -2,10 +2,10 @@
 
 In: a clone, and what executes its runs. Out: Outcomes. Invariant: the outcome is what executing the run would give.
 
-Two gaps are the same if they have the same bytes and the same calls, but for where they stand. Then all that can tell
-them apart is addresses: of code, and of variables. They are added to and compared alone, so it is enough that they lie
-in the same way to each other. The literals of `s_getpc; s_add; s_addc` differ from gap to gap; what counts is the
-address that they make.
+Two gaps are the same if they have the same bytes and the same calls, but for where they are. Then they can differ in
+addresses alone: of code, and of variables. They are added to and compared alone, so it is enough that they lie in the
+same way to each other. The literals of `s_getpc; s_add; s_addc` differ from gap to gap; what counts is the address
+that they make.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What calls give to hooks and take from them, as the claim alone says it.
 
-In: a function of a claim, and where the tool's variables are. Out: nothing, or CheckFailed. Invariant: what the tool
-keeps has places of its own, which nothing else names; a pointer that is given is that of a whole element inside of a
-variable, or a register's; every value is as wide as its parameter.
+In: a function of a claim, and where the tool's variables are. Out: nothing, or CheckFailed. Invariant: the tool's
+values of a wave have separate places, which nothing else names; a pointer that is given is that of a whole element
+inside of a variable, or a register's; every value is as wide as its parameter.
 """
 
 from __future__ import annotations

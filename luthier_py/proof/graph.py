@@ -1,8 +1,8 @@
 """Where control may go in the application, from the original's bytes: nodes, and edges between them, over calls too.
 
-In: functions with their code, and where jumps through registers go. Out: Graph. Invariant: every way that control can
-go is an edge or a mark: `leaves` marks nodes behind which code may run that is not among the functions, `arrives` those
-that such code may come to. A function returns to behind each call of it, whoever called.
+In: functions with their code, and targets of jumps through registers. Out: Graph. Invariant: every way that control can
+take is an edge or a mark: `leaves` marks nodes behind which code may run that is not among the functions, `arrives`
+those that such code may come to. A function returns to behind each call of it (context-insensitive).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from luthier_py.proof.code import Body, Code
 from luthier_py.proof.return_addresses import State
 
 Known = TypeVar("Known")
-_LONGEST = 256  # instructions that make an address, with all that stands between them
+_LONGEST = 256  # instructions that make an address, with all those between them
 
 
 def body(name: str, address: int, code: Code, entries: Iterable[int], kernel: bool, end: int) -> Body:
@@ -69,7 +69,7 @@ def _leave(name: str, code: Code, at: int, function: range) -> tuple[int, ...]:
 
 
 def _evaluate_setpc_target(code: Code, at: int) -> int | None:
-    """The address that a s_setpc goes to, if it is made in straight-line code before it."""
+    """The target of a s_setpc, if it is made in straight-line code before it."""
     first = at
     while first and not code.inst(first - 1).op.flags & (OpFlag.TERMINATOR | OpFlag.CALL) and at - first < _LONGEST:
         first -= 1

@@ -180,8 +180,8 @@ class _Fields:
 
 
 class _Walk:
-    """One clone, followed from its entry until nothing new is open anywhere (mutable). Its code is cut into stretches
-    that begin where control comes from elsewhere than from above."""
+    """One clone, followed from its entry until nothing new is open anywhere (mutable). Its code is cut into
+    straight-line segments that begin where control comes from elsewhere than from above."""
 
     def __init__(self, fields: _Fields, code: Linked, steps: Sequence[_Step | None], outside: int) -> None:
         self.fields, self.code, self.steps, self.outside = fields, code, steps, outside

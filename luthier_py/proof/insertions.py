@@ -1,8 +1,8 @@
 """What is pending where inserted code ends, and that it is paid.
 
 In: the clones of functions that may call each other, and the graph of the originals. Out: what was inserted in each
-clone, or CheckFailed. First all inserted code is executed; then it is asked whether the application may still read what
-that has changed, and nothing else is asked.
+clone, or CheckFailed. First all inserted code is executed; then it is checked that the application does not read what
+that has changed, and nothing else is checked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from luthier_py.proof.runs import Runner, Tool
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """What is pending where the application goes on: registers that it may read, whether vector instructions do there
+    """What is pending where the application continues: registers that it may read, whether vector instructions do there
     what they say, and whether the wave ends there."""
 
     live: Live
@@ -74,7 +74,7 @@ class Insertions:
         needed = reduce(or_, self.kept)
         for body, each in zip(self.graph.bodies, done, strict=True):
             for _, to, outcome, _ in each:
-                inst = body.code.inst(to)  # behind the end of the wave nobody reads
+                inst = body.code.inst(to)  # behind the end of the wave no instruction reads
                 read = inst.reads.bits if OpFlag.END in inst.op.flags else -1
                 needed |= (outcome.changed | outcome.far) & read
         modes = solve_modes(self.graph, self.foreign)
@@ -91,7 +91,8 @@ class Insertions:
         return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
 
     def settle_all(self, done: Sequence[Sequence[_Done]], lives: Sequence[Liveness], modes: Sequence[Modes]) -> None:
-        """The application goes on as it would have; of what it may still read all of ``lives`` are true."""
+        """Check that the application continues as it would have; of what it may still read all of ``lives`` are
+        true."""
         for k, each in enumerate(done):
             duties = self.duties(k, lives, modes, {d.to for d in each})
             for start, to, outcome, sources in each:
@@ -129,8 +130,8 @@ class Insertions:
                 wholes in zip(self.locations, vectors, strict=True)]
 
     def check_assigned_locations(self) -> None:
-        """The application writes none of the registers that the tool keeps in it, and they are the same where control
-        goes from one function to another."""
+        """Check that the application writes none of the tool's registers in it, and that they are the same where
+        control passes from one function to another."""
         for node, successors in zip(self.graph.nodes, self.graph.successors, strict=True):
             for to in successors:
                 called = self.clones[self.graph.nodes[to].function].function
@@ -169,7 +170,7 @@ class Insertions:
         return found
 
     def execute_inserted(self, k: int) -> list[_Done]:
-        """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
+        """Execute all inserted code of a clone: it continues where the original does, and calls what the claim says."""
         body, clone, runner = self.graph.bodies[k], self.clones[k], self.runners[k]
         gaps = Gaps(clone, runner)
         todo: dict[tuple[int, Begin], list[Departure]] = {}
@@ -196,7 +197,7 @@ class Insertions:
         return found
 
     def begin(self, k: int) -> Begin:
-        """Variables start at 0; what else is kept is what the wave starts with."""
+        """The state at a kernel's entry: variables start at 0; other values of the wave are what it starts with."""
         function, start = self.clones[k].function, self.starts[k]
         values, wanted = dict(start.values), list[tuple[int, Term]]()
         for name, location in function.locations.items():
@@ -227,7 +228,7 @@ class Insertions:
         return step_pending(self.isa, self.graph.bodies[k].code.inst(each.source), pending[each.source])
 
     def calls_at(self, k: int, at: int) -> bool:
-        """Whether control is elsewhere before it goes on behind an instruction."""
+        """Whether other code runs before control continues behind an instruction."""
         return bool(self.graph.bodies[k].code.inst(at).op.flags & (OpFlag.CALL | OpFlag.INDIRECT))
 
     def find_pending_before(self, k: int, wanted: set[int]) -> dict[int, Pending]:
@@ -286,7 +287,7 @@ def _both(a: Mapping[int, Live], b: Mapping[int, Live]) -> dict[int, Live]:
 
 
 def _find_insertion_points(body: Body, at: int, side: Side) -> list[int]:
-    """Numbers of the instructions before which code on a side of an instruction stands."""
+    """Numbers of the instructions before which code on a side of an instruction runs."""
     if side is Side.BEFORE:
         return [at]
     block = body.block_of(at)
@@ -299,8 +300,8 @@ def _find_insertion_points(body: Body, at: int, side: Side) -> list[int]:
 
 
 def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int, guarded: int = 0) -> None:
-    """The application finds what it may look for, the tool its own, and the hardware what is ``guarded``. ``kept``:
-    what the tool's own is in."""
+    """Check that the application finds what it may read, the tool its values, and the hardware what is ``guarded``.
+    ``kept``: where the tool's values are."""
     to = start + outcome.to
     if not duty.ends and not outcome.exec_back:
         raise runner.fail("EXEC is not restored", to)

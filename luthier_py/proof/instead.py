@@ -1,9 +1,10 @@
 """The application as the tool wants it: other instructions in the place of some.
 
-In: a function's code, and bytes that are to stand instead of some instructions. Out: Code that has these, at the same
-addresses; all else of the proof is about it. CheckFailed for what no tool may want. Invariant: control goes the same
-ways, MODE is what it was, and what counts operations on memory finds them counted: where one is gone, all of its kind
-are waited for. LDS is changed by the application's instructions alone: where one is gone a call may run it, once.
+In: a function's code, and bytes that replace some instructions. Out: Code that has these, at the same
+addresses; all else of the proof is about it. CheckFailed for what no tool may request. Invariant: control takes the
+same paths, MODE is what it was, and what counts operations on memory finds them counted: where one is gone, all of
+its kind are waited for. LDS is changed by the application's instructions alone: where one is gone a call may run it,
+once.
 """
 
 from __future__ import annotations

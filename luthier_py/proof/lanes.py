@@ -1,12 +1,13 @@
 """Which masks a lane may be in: the ways through the application as one lane sees it.
 
 In: the graph. Out: Lanes: each node cut into segments in which masks stay, and for each the states that a lane may be
-in. Invariant: whatever a kernel's input, each lane is in one of the states listed, and goes on to one of `onward`.
+in. Invariant: whatever a kernel's input, each lane is in one of the states listed, and its next one is one of
+`onward`.
 
 A state is two sets of masks as bits: those of which it is known whether the lane is in them, and those it is in. EXEC
 is always known. Masks that cannot come to matter to EXEC any more are forgotten, and where there would be more states
-than `most`, all masks but EXEC are. More states do not always tell more: what is kept at one place makes too many at
-the next one. So there are several bounds, whose solutions are all right.
+than `most`, all masks but EXEC are. More states are not always more precise: masks remembered at one place make too
+many at the next one. So there are several bounds, whose solutions are all right.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def compute_needed_before(each: Change, wanted: int) -> int:
 
 
 def next_states(each: Change, state: State, wanted: int) -> tuple[State, ...]:
-    """Where a lane goes from a state; two where its bit of EXEC is not known."""
+    """The next states of a lane; two where its bit of EXEC is not known."""
     known, has = state
     bits = each.compute(tuple(_bit(state, source) for source in each.sources))
     known &= ~each.lost

@@ -1,9 +1,9 @@
-"""Inserted instructions are such as the hardware takes: what can be encoded, but must not be written.
+"""Inserted instructions are legal for the hardware: some can be encoded, but must not be written.
 
 In: clones as they are linked. Out: nothing, or CheckFailed. Invariant: no inserted instruction reads more scalars than
 the constant bus carries, or has halves that share a bank, or shifts by a register that the hardware gets wrong; no
-branch goes a distance over which it hangs. Where registers are others than an author's or a compiler's, and code stands
-elsewhere, nobody else has looked at that.
+branch has a displacement at which it hangs. Injection changes registers and places after an author's or a compiler's
+own checks, so this check repeats them.
 """
 
 from __future__ import annotations

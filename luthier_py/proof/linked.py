@@ -1,6 +1,6 @@
 """A clone as it is linked: all of its instructions, the application's and inserted ones, and the ways between them.
 
-In: a clone, and what was inserted in it. Out: Linked. Invariant: instructions are numbered by address; OUTSIDE stands
+In: a clone, and what was inserted in it. Out: Linked. Invariant: instructions are numbered by address; OUTSIDE is
 before entries and behind calls.
 """
 
@@ -108,7 +108,7 @@ class Linked:
         return sorted({0, *behind, *self.sources})
 
     def after(self, at: int) -> list[int]:
-        """Where control goes from an instruction."""
+        """The successors of an instruction."""
         if at == OUTSIDE:
             first = (0,) if self.called else ()
             return [start for start in (*first, *(call + 1 for call in self.calls)) if start < len(self)]

@@ -83,7 +83,7 @@ class Liveness:
 
     @property
     def complete(self) -> bool:
-        """Whether no other bound of the states could tell more."""
+        """Whether no other bound of the states is more precise."""
         return self.lanes is None or self.lanes.complete
 
     def _uses(self, function: int, modes: Sequence[Modes], reads: Reads, owned: int) -> _Uses:

@@ -321,7 +321,7 @@ Read = Callable[[str | Operand, int], Term]
 
 
 def results(inst: Inst, read: Read, width: int) -> list[tuple[str, Type, Term]]:
-    """What an instruction whose meaning is a value computes: where it goes ("dst", "scc", "exec"), and the term."""
+    """What an instruction whose meaning is a value computes: its destination ("dst", "scc", "exec"), and the term."""
     row = find_meaning(inst.op)
     if not isinstance(row, (Scalar, Lanes)) or any(slot.count > 1 for slot in row.signature.sources):
         return []
@@ -358,7 +358,7 @@ def read_source(source: str | Operand, bits: int, get: Callable[[int], Term]) ->
 
 
 def spread(first: int, dwords: int, term: Term) -> dict[int, Term]:
-    """A result over the registers that it goes to."""
+    """A result over its destination registers."""
     if dwords == 1:
         return {first: term}
     if isinstance(term, int):

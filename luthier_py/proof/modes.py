@@ -166,7 +166,7 @@ def _end_skipping(modes: Modes) -> Modes:
 
 
 def _along(graph: Graph, k: int, target: int, modes: Modes) -> Modes:
-    """A branch on EXEC being zero goes one way only if some lane is active."""
+    """Modes along an edge: a branch on EXEC being zero takes one way only if some lane is active."""
     node = graph.nodes[k]
     body = graph.bodies[node.function]
     row = find_meaning(body.code.inst(node.span[-1]).op)

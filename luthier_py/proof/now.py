@@ -49,7 +49,7 @@ class Reach(Enum):
 @dataclass(slots=True)
 class Now:
     """What is known at one point of a run (mutable). Terms that are missing are the register's own from the start.
-    ``wanted`` is what the application is to find: what was there, and results that go to it.
+    ``wanted`` is what the application is to find: what was there, and results that it gets.
 
     ``terms`` of vector registers are the truth for lanes that were active at the start, ``others`` for those that were
     not. So are the two of each dword of private memory that is the tool's, by its number; what is missing of those is
@@ -89,7 +89,7 @@ class Now:
         return self.others.get(register, _at_start(register)) if register >= VGPR_SHIFT else self.get(register)
 
     def put_into_lane(self, number: int, term: Term) -> None:
-        """v_writelane: a scalar goes to the lane of this number (see `lane_number`), whatever EXEC is."""
+        """v_writelane: write a scalar to the lane of this number (see `lane_number`), whatever EXEC is."""
         register, lane = vector_of(number)
         self.terms[register] = with_lane(self.get(register), lane, term)
         self.others[register] = with_lane(self.other(register), lane, term)
@@ -130,8 +130,7 @@ class Now:
         return sum(1 << register for register, term in self.others.items() if term != ("reg", register))
 
     def due(self, register: int) -> Term:
-        """The term that the application is to find in a register: what was there at the start, or a result that goes
-        there."""
+        """The term that the application is to find in a register: what was there at the start, or a result for it."""
         return self.wanted.get(register, ("reg", register))
 
     @property

@@ -118,7 +118,7 @@ def _solve_needed_masks(changes: Sequence[Change | None], jumps: Jumps) -> list[
 
 
 def _after(each: Change | None, state: State, wanted: int) -> Iterator[State]:
-    """Where a lane goes from a state: each mask that was written has a bit for it, if only one that is not known."""
+    """The next states of a lane: each mask that was written has a bit for it, if only one that is not known."""
     kept = wanted | START
     if each is None:
         yield state[0] & kept, state[1] & kept

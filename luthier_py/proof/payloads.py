@@ -4,10 +4,10 @@ In: payloads of a claim, and bytes of a clone. Out: Summary, and the registers t
 code that was found is the payload's, instruction by instruction, but for registers (each became one other, no two the
 same), numbers that the claim says, and waits between its instructions.
 
-A payload may compute and wait. It may go round in loops of its own. It may touch private memory through offsets made
+A payload may compute and wait. It may have loops. It may touch private memory through offsets made
 from its stack pointer: that it stays on its stack is for its author to see to. It may touch global memory through
-addresses made from pointers: what it was given as one, numbers of its own where the claim says so, and pointers that it
-found there. It may read what the application has in LDS and in private memory through pointers into these.
+addresses made from pointers: what it was given as one, constants in its code where the claim says so, and pointers that
+it found there. It may read what the application has in LDS and in private memory through pointers into these.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def match_payload(
 
 
 def _check_groups(isa: InstructionSet, payload: Payload, known: Summary, places: Sequence[int]) -> None:
-    """Nothing stands in a group of memory instructions."""
+    """Check that nothing is inserted in a group of memory instructions."""
     for k, inst in enumerate(known.insts):
         if OpFlag.CLAUSE in inst.op.flags:
             last = min(k + 1 + (inst["simm16"].value & 0x3F), len(known.insts) - 1)
@@ -259,8 +259,8 @@ def _check_groups(isa: InstructionSet, payload: Payload, known: Summary, places:
 
 
 def _exchangeable(known: Summary, a: int, b: int) -> bool:
-    """Whether register ``a`` of a payload can be ``b`` of a clone: neither has a meaning of its own, or ``b`` is EXEC,
-    as nobody changes it meanwhile."""
+    """Whether register ``a`` of a payload can be ``b`` of a clone: neither is a special register, or ``b`` is EXEC and
+    the payload writes neither."""
     if VCC <= a < VGPR_SHIFT:
         return False
     if b in (EXEC, EXEC + 1):
@@ -317,7 +317,7 @@ def _check_jumps(
 
 
 def _ways(pc: int, decode: Decode, stops: set[int]) -> set[int]:
-    """``pc``, and where control goes from there over waits and jumps."""
+    """``pc``, and the places that control reaches from there over waits and jumps."""
     found = {pc}
     while pc not in stops:
         inst = decode(pc)

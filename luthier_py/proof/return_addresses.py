@@ -53,7 +53,7 @@ def move_lanes(state: State, inst: Inst, wave_size: int) -> bool:
 
 
 def check_use(state: State, inst: Inst, made: State) -> None:
-    """A half of a return address that is read is moved, or control goes there."""
+    """Check that a half of a return address that is read is moved, or jumped to."""
     reads = inst.reads.sgpr
     if any(reads >> reg & 1 and pair[0] in HALVES for reg, pair in state.items() if reg < LANES) and (
             OpFlag.INDIRECT not in inst.op.flags and not any(pair[0] in HALVES for pair in made.values())):

@@ -1,4 +1,4 @@
-"""Inserted code from where the application leaves off to where it goes on, executed on terms.
+"""Inserted code from where the application stops to where it continues, executed on terms.
 
 In: an address of the clone at which one of the application's instructions has just ended (or control has come in), and
 the loads that are on their way then. Out: Outcome. Invariant: when it gets to the application, registers that are not
@@ -112,7 +112,7 @@ class Runner:
 
     # -- one instruction -------------------------------------------------------------------------
     def onward(self, pc: int, now: Now) -> list[tuple[int, Now]]:
-        """Where control goes from an inserted instruction, and what is known there (``now`` is used up)."""
+        """The successors of an inserted instruction, and what is known there (``now`` is used up)."""
         known = self.tool.calls.get(pc)
         if known is not None:
             return [self.call(pc, *known, now)]
@@ -209,7 +209,7 @@ class Runner:
 
     # -- private memory --------------------------------------------------------------------------
     def scratch(self, inst: Inst, pc: int, now: Now) -> None:
-        """One dword of each active lane goes to private memory that is the tool's, or comes from there."""
+        """Store one dword of each active lane to the tool's private memory, or load it from there."""
         at, reg = self.cell(inst, now), next((o.reg for o in inst.operands if o.name in ("vdata", "vdst")), None)
         start = self.private.start
         if at is None or reg is None or reg.dwords != 1 or not start <= at <= self.private.stop - 4 or (
@@ -342,7 +342,7 @@ class Runner:
         return self.locations[value.number] if isinstance(value, Kept) else value
 
     def unborn(self, value: Value, half: int, now: Now) -> bool:
-        """Whether it is a register in which the application's waves find nothing yet, so that anything stands for it.
+        """Whether it is a register in which the application's waves find nothing yet, so that it may hold anything.
         """
         register = None if isinstance(value, Address) else number(self.place(value)) + half
         return register is not None and bool(self.begin.free >> register & 1) and now.due(register) == ("reg", register)

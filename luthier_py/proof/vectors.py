@@ -34,8 +34,8 @@ def lane_of(term: Term, lane: int) -> Term:
 
 
 def with_lane(term: Term, lane: int, value: Term) -> Term:
-    """The term with ``value`` in ``lane``. A lane that holds what the rest of the register gives it anyway has no term
-    of its own, so equal registers have equal terms; UNKNOWN in a lane stays."""
+    """The term with ``value`` in ``lane``. A lane that holds what the rest of the register gives it anyway has no
+    separate term, so equal registers have equal terms; UNKNOWN in a lane stays."""
     lanes, whole = dict(term[2]) if in_lanes(term) else {}, below(term)
     lanes[lane] = value
     if value == lane_of(whole, lane) != UNKNOWN:

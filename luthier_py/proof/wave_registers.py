@@ -1,8 +1,8 @@
 """Inserted code has the wave's registers, and the application does not see that there are more of them.
 
-In: a function's body and its clone. Out: nothing, or CheckFailed. Invariant: where the message still stands by which a
-wave gives back its vector registers, and its private memory with them, the wave comes from there to its end straight,
-over the application's instructions alone.
+In: a function's body and its clone. Out: nothing, or CheckFailed. Invariant: behind the message that deallocates a
+wave's vector registers, and its private memory with them, the wave runs straight to its end, over the application's
+instructions alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_registers(body: Body, clone: Clone) -> None:
 
 
 def _stands_at_the_end(clone: Clone, at: int) -> bool:
-    """Nothing inserted stands before an instruction, or from there to the wave's end."""
+    """Whether no inserted code is before an instruction, or from there to the wave's end."""
     if clone.places[at] != (clone.end(at - 1) if at else clone.base):
         return False
     while not clone.code.inst(at).op.flags & _LEAVES:

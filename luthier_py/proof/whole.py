@@ -102,7 +102,7 @@ class _Whole:
         second = self.isa.target.preload_entry
         if second and any(record.descriptor.kernarg_preload_length for record in records):
             entries.append(function.original + second)
-        if any(map(self.loads_arguments, records)):  # what stands before the last entry is not in the clone
+        if any(map(self.loads_arguments, records)):  # what is before the last entry is not in the clone
             entries = entries[-1:]
         return body(function.name, function.original, code, entries, bool(records), self.end_of(function.original))
 
