@@ -12,7 +12,7 @@ from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.instruction import FLAT_SCR_LO, Inst, OpFlag
 from luthier_py.isa.model.registers import EXEC, SCC, Reg, RegFile, sgpr
 
-PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal stands behind the instruction
+PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal follows the instruction
 PLACEHOLDER64 = 0x7FFFFFFF_7FFFFFFF
 _FLAG = sgpr(SCC)
 

@@ -71,7 +71,7 @@ class InstructionSet:
         return self._scanner.scan(code, starts)
 
     def text(self, inst: Inst, pc: int | None = None) -> str:
-        """LLVM's text; with ``pc``, a branch shows the address that it goes to instead of its displacement."""
+        """LLVM's text; with ``pc``, a branch shows its target address instead of its displacement."""
         text = self._printer.text(inst)
         destination = None if pc is None else inst.branch_target(pc)
         if destination is None:

@@ -1,7 +1,7 @@
 """Instructions as columns: arrays over places, and what depends on bytes alone once for each distinct instruction.
 
-In: code. Out: :class:`Columns`, a stretch of a scan; its :class:`Kinds` are shared by all stretches of the scan.
-Invariant: what is said of a kind is what the decoded instruction says; an Inst is made when somebody asks for it.
+In: code. Out: :class:`Columns`, a range of a scan; its :class:`Kinds` are shared by all ranges of the scan.
+Invariant: what is said of a kind is what the decoded instruction says; an Inst is made at first use.
 
 A set of registers is one int here: SGPRs and special registers from bit 0, VGPRs from VGPR_SHIFT, AGPRs from
 AGPR_SHIFT.
@@ -46,7 +46,7 @@ class Masks(NamedTuple):
 
 
 class Kinds:
-    """The distinct instructions of a scan (mutable: remembers what was asked)."""
+    """The distinct instructions of a scan (mutable: caches answers)."""
 
     def __init__(self, isa: InstructionSet, code: bytes, scan: Scan) -> None:
         self.isa, self._code, self._scan = isa, code, scan

@@ -1,8 +1,8 @@
-"""Which instructions others may stand for, and what stands for one that is taken away.
+"""Which instructions others may replace, and what replaces one that is removed.
 
-In: instructions. Out: why not, or what stands there; Unsupported where nothing can. Invariant: what is taken away or
+In: instructions. Out: why not, or the replacement; Unsupported where there is none. Invariant: what is taken away or
 changed leaves control, MODE and the counting of memory operations as they were: a wait for a count behind an operation
-that is gone would else be over too early, so that a wait for all of its kind stands in its place.
+that is gone would else be over too early, so that a wait for all of its kind replaces it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def unlike(old: Inst, new: Inst) -> str | None:
 
 
 def make_replacement(isa: InstructionSet, inst: Inst, given: RegSet = NO_REGS) -> Inst:
-    """What stands where ``inst`` is taken away: nothing, or a wait for all that its kind may have on its way.
+    """The replacement of a removed ``inst``: nothing, or a wait for all that its kind may have on its way.
 
-    ``given``: what others write in its place. Where these are scalar registers, which may be masks of lanes, something
-    stands there that leaves them as they are, and of which nobody knows that: so nobody believes the old masks.
+    ``given``: what others write in its place. Where these are scalar registers, which may be masks of lanes, the
+    replacement multiplies them by one: analyses count that as a write, and so forget the old masks.
     """
     counters = [counter for counter in Counter if counter in inst.op.counters & ~Counter.X]  # X says nothing of results
     masks = [number for number in range(VCC + 2) if given.sgpr >> number & 1]

@@ -5,7 +5,7 @@ perhaps a store. Out: the rows. Invariants:
 
 * A key is run at most once: not twice in one campaign, and not at all where the store has a row of it that counts.
 * A row is in the store, whole, before another result is waited for, so that a campaign continues where it was
-stopped.
+  stopped.
 * Rows come in the order of the variations, wherever and in whatever order these ran.
 * Workers are started where something waits for them, and have stopped when the campaign ends, however it ends.
 """

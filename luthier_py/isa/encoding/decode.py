@@ -3,7 +3,7 @@
 In: bytes of code and an offset. Out: Inst. How: the top nine bits of the first dword choose a few
 (mask, value -> row) dictionaries, in the order of LLVM's decoder tables; the first hit is the row.
 Invariant: strict. Whatever is not an instruction of the target raises Malformed, and what decodes
-encodes back to the same bytes, because they are kept.
+encodes back to the same bytes, because the Inst stores them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OperandMemo(dict[int, Operand]):
 
 
 class Format:
-    """How to take one row's instructions apart; made when the row is first met."""
+    """How to decode one row's instructions; made when the row is first met."""
 
     __slots__ = ("branches", "depends", "formats", "image", "literals", "op", "plain", "shared_literal", "signed",
                  "size", "slots", "split", "vdst_y", "wide_literal")
@@ -98,15 +98,15 @@ class Decoder:
         self.formats: dict[int, Format] = {}
         self.by_prefix = match_order(table)
         self.telling = [reduce(or_, (mask for mask, _ in groups), 0x1FF << PREFIX_SHIFT) for groups in self.by_prefix]
-        self.met: dict[int, Format] = {}  # by the bits that tell rows of the prefix apart, and those of the prefix
+        self.met: dict[int, Format] = {}  # by the bits that distinguish rows of the prefix, and those of the prefix
         self.short: dict[int, Inst] = {}  # by their first dword
         self.long: dict[int, Inst] = {}   # by their first two
         self.longer: dict[tuple[int, int], list[tuple[int, set[int]]]] = {}
         self.literals64 = target.literals64
-        self.longest = max((row.mask.bit_length() + 7) // 8 for row in table.rows)  # bytes that tell rows apart
+        self.longest = max((row.mask.bit_length() + 7) // 8 for row in table.rows)  # bytes that distinguish rows
 
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
-        """The instruction at ``offset``; what has been met before is not taken apart again."""
+        """The instruction at ``offset``; what has been met before is not decoded again."""
         start = data[offset:offset + 8]
         word = int.from_bytes(start, "little")
         found = self.short.get(word & 0xFFFFFFFF) or self.long.get(word)
@@ -175,7 +175,7 @@ class Decoder:
         return form, tuple(fields), literal, raw
 
     def _meet(self, word: int, key: int) -> Format:
-        """The format of the first row that ``word`` agrees with, kept by the bits that tell rows apart."""
+        """The format of the first row that ``word`` agrees with, cached by the bits that distinguish rows."""
         for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
             row = rows.get(word & mask)
             if row is not None:

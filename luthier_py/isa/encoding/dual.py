@@ -15,13 +15,13 @@ from luthier_py.isa.encoding.instruction import Inst, Operand, OperandInfo, OpIn
 _Named = TypeVar("_Named", Operand, OperandInfo)
 
 PREFIX, BETWEEN = "V_DUAL_", "_X_"
-_OTHER_NAMES = {  # of what LLVM's records call otherwise where it stands alone
+_OTHER_NAMES = {  # of operations that LLVM's records call otherwise outside of pairs
     "V_DOT2ACC_F32_F16": "V_DOT2C_F32_F16", "V_DOT2ACC_F32_BF16": "V_DOT2C_F32_BF16", "V_ADD_NC_U32": "V_ADD_U32",
     "V_SUB_NC_U32": "V_SUB_U32", "V_MUL_DX9_ZERO_F32": "V_MUL_LEGACY_F32",
 }
 _OF_SOME = {"imm": ("V_FMAMK_F32", "V_FMAAK_F32"), "bitop3": ("V_BITOP2_B32",)}  # operands that both could have
 _MULTIPLIED = {"V_FMAMK_F32": ("vdst", "src0", "imm", "src1")}
-"""Where the literal stands alone: in a pair that shares it, it stands where Y has it."""
+"""Operands where the literal is not shared: in a pair that shares it, it is where Y has it."""
 
 
 def is_dual(op: OpInfo) -> bool:

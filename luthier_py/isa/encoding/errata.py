@@ -58,7 +58,7 @@ FLAGS: dict[str, OpFlag] = {
     "S_CBRANCH_G_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR | OpFlag.FORKS,
     "S_CBRANCH_I_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR | OpFlag.FORKS,
     "S_CBRANCH_JOIN": OpFlag.INDIRECT | OpFlag.TERMINATOR | OpFlag.FORKS,
-    # Goes where a register says, relative to the PC (LLVM: isBranch without a target operand; gfx1250 ISA, SOP1).
+    # A jump by a register, relative to the PC (LLVM: isBranch without a target operand; gfx1250 ISA, SOP1).
     "S_ADD_PC_I64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
     # A trap handler need not come back, and who is halted waits for the host (Vega ISA 12.5, S_TRAP, S_SETHALT).
     "S_TRAP": OpFlag.MAY_STOP,
@@ -167,7 +167,7 @@ KEEPS_LANES = frozenset({"V_PERMLANE64_B32", "V_PERMLANE_BCAST_B32", "V_PERMLANE
 KEEPS_REGISTERS = frozenset({"GLOBAL_LOAD_BLOCK", "SCRATCH_LOAD_BLOCK"})
 
 # Loads of one component to 16 bits "write only 16 bits" (RDNA 3 ISA, Table 41); LLVM, which uses them for values of 16
-# bits alone, has no tie. So it stands for gfx8, too, of which no manual says it: to keep too much is never wrong.
+# bits alone, has no tie. So it holds for gfx8, too, of which no manual says it: to preserve too much is never wrong.
 KEEPS_OTHER_HALF = frozenset({"BUFFER_LOAD_FORMAT_D16_X", "BUFFER_LOAD_FORMAT_D16_HI_X", "TBUFFER_LOAD_FORMAT_D16_X"})
 
 # M0 as lane select is not counted against the constant bus (SIInstrInfo::verifyInstruction, "writelane").

@@ -1,7 +1,7 @@
 """What a decoded instruction is: a table row (OpInfo) and the fields of one encoding (Inst).
 
 In: rows from the generated tables. Out: structured operands and effects that the rest of
-Luthier-py asks; nobody parses a mnemonic. Invariant: an Inst is immutable, and ``raw`` is what
+Luthier-py asks; no code parses a mnemonic. Invariant: an Inst is immutable, and ``raw`` is what
 ``encode`` gives back for it.
 """
 
@@ -70,14 +70,14 @@ class OpFlag(Flag):
     READS_OTHER_LANES = auto()  # a lane's result may come from lanes that are not active
     READS_FIRST_LANE = auto()   # from the lowest active lane, or from lane 0 where none is
     MAY_STOP = auto()           # the wave may go no further: traps and halts
-    FORKS = auto()              # control goes to several places by a stack of the hardware's
+    FORKS = auto()              # control forks to several places by a stack of the hardware's
     GETS_PC = auto()            # the result is the address of the next instruction, and nothing else happens
-    SETS_PC = auto()            # goes to the address in src0, and nothing else happens
+    SETS_PC = auto()            # jumps to the address in src0, and nothing else happens
     CLAUSE = auto()             # binds the instructions that follow together
-    WRITES_HIGH_HALF = auto()   # the result goes to the upper 16 bits, whatever modifiers say
+    WRITES_HIGH_HALF = auto()   # the result is in the upper 16 bits, whatever modifiers say
 
     def __and__(self, other: OpFlag) -> OpFlag:
-        """As any Flag's, without the checks: it is asked of each instruction more than once."""
+        """As any Flag's, without the checks: it is called more than once for each instruction."""
         value: int = self._value_ & other._value_
         found = _COMBINED.get(value)
         return found if found is not None else _COMBINED.setdefault(value, OpFlag(value))
@@ -189,7 +189,7 @@ class Operand:
 class Inst:
     """One decoded instruction without a place. Compared by identity; never changed once made.
 
-    A plain class, because decoding makes hundreds of thousands: effects are worked out when first asked for.
+    A plain class, because decoding makes hundreds of thousands: effects are computed at first use.
     """
 
     __slots__ = ("_effects", "fields", "literal", "op", "operands", "raw")
@@ -254,7 +254,7 @@ class Inst:
         return operand
 
     def branch_target(self, pc: int) -> int | None:
-        """Address that a direct branch or call at ``pc`` goes to (AMD ISA, SOPP: simm16 * 4 + next pc)."""
+        """Target address of a direct branch or call at ``pc`` (AMD ISA, SOPP: simm16 * 4 + next pc)."""
         for operand in self.operands:
             if operand.kind is OperandKind.TARGET:
                 return pc + self.size_bytes + 4 * operand.value
@@ -278,7 +278,7 @@ _READ, _WRITE = Access.READ, Access.WRITE
 
 
 def find_underlying_scalars(source: int) -> int:
-    """Of the scalar file, what a source without a register of its own shows."""
+    """The scalar registers whose values a source shows that is no register itself."""
     return _SHOWS.get(source, 0)
 
 

@@ -1,6 +1,6 @@
 """A whole text section at once: where instructions start, which ones they are, and their fields, as NumPy arrays.
 
-In: code. Out: Scan. How: what tells rows apart lies in a few bits, and which ones depends on the top nine. Those bits
+In: code. Out: Scan. How: a few bits distinguish rows, and which ones depends on the top nine. Those bits
 are the key of a hash table from keys to rows; the decoder fills it as new keys are met. Every dword of the code is
 looked up, whether an instruction starts there or not; then lengths are followed from the first. Instructions with the
 same bytes are of one kind, and whatever depends on bytes alone is worked out for kinds.
@@ -48,7 +48,7 @@ class Scan:
 
     offsets: Array     # in bytes
     kinds: Array       # which kind each is
-    kind_first: Array  # where a kind stands first: its offset
+    kind_first: Array  # where a kind occurs first: its offset
     kind_sizes: Array  # in bytes, with literals
     kind_rows: Array   # row of the table, or UNKNOWN for a dword that starts no instruction
     kind_flags: Array  # bits of OpFlag; none where there is no row
@@ -307,7 +307,7 @@ def _follow(lengths: Array) -> Array:
 
 
 def _distinct_code(words: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Where each kind of instruction stands first, and for each start its kind; what has length 0 is one kind."""
+    """Where each kind of instruction occurs first, and for each start its kind; what has length 0 is one kind."""
     kinds = np.zeros(len(starts), np.int64)
     first: list[Array] = []
     known = 0

@@ -90,7 +90,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records file: what rows share, and the lines of shapes and rows, parsed when asked for."""
+    """The records file: what rows share, and the lines of shapes and rows, parsed at first use."""
 
     classes: tuple[OperandClass, ...]
     registers: list[list[str]]  # lists of LLVM's register names
@@ -153,7 +153,7 @@ def load_table(name: str, wave_size: int) -> Table:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Many objects come to stay here: nobody need look for garbage among them."""
+    """Turn garbage collection off: many objects are made here that stay in use."""
     enabled = gc.isenabled()
     gc.disable()
     try:

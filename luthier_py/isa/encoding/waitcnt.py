@@ -67,7 +67,7 @@ def encode_waitcnt(target: Target, counts: Mapping[Counter, int]) -> int:
 
 
 def _clamp_counts(target: Target, counts: Mapping[Counter, int]) -> dict[Counter, int]:
-    """Counts that wait, where those asked for may be too high for it."""
+    """Counts that wait, where those requested may be too high for it."""
     return {counter: min(count, highest_count(target, counter) - 1) for counter, count in counts.items()}
 
 

@@ -1,4 +1,4 @@
-"""The operation that a record stands for, without what its encoding adds to the name.
+"""The operation that a record encodes, without what its encoding adds to the name.
 
 In: records and their pseudos. Out: OpInfo.base. Invariant: one name for one operation, in every encoding, on every
 target that calls it by the same mnemonic; no name holds another.

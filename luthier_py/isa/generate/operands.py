@@ -146,7 +146,7 @@ def _address_bytes(record: Record, encoded: Collection[str]) -> dict[str, tuple[
 
 
 def _only_newbcast(operand: DraftOperand) -> DraftOperand:
-    """DPP of 64-bit operands knows fewer controls (AMDGPU::isLegalDPALU_DPPControl)."""
+    """DPP of 64-bit operands has fewer controls (AMDGPU::isLegalDPALU_DPPControl)."""
     if operand.operand_class.kind != "dpp":
         return operand
     return operand._replace(operand_class=operand.operand_class._replace(kind="dpp64"))

@@ -18,7 +18,7 @@ from luthier_py.isa.model.target import targets
 
 TableJson = dict[str, Any]
 BEHAVIOUR = ("mayLoad", "mayStore", "hasSideEffects", "isTerminator", "IsSingle")
-# Fields of InstSI that are kept, and their bits in TSFlags (SIInstrFormats.td).
+# Fields of InstSI that are stored, and their bits in TSFlags (SIInstrFormats.td).
 FLAGS = {
     "SALU": 0, "VALU": 1, "SOP1": 2, "SOP2": 3, "SOPC": 4, "SOPK": 5, "SOPP": 6, "VOP1": 7, "VOP2": 8, "VOPC": 9,
     "VOP3": 10, "VOP3P": 12, "VINTRP": 13, "SDWA": 14, "DPP": 15, "TRANS": 16, "MUBUF": 17, "MTBUF": 18, "SMRD": 19,

@@ -2,7 +2,7 @@
 
 In: ``records/records.json.xz``: what the generator needs of ``llvm-tblgen --dump-json AMDGPU.td`` of LLVM
 22.1.8 (see records/README.md). Out: for a processor and wave size, its features and its real instruction
-records. Invariant: nothing here knows about our tables.
+records. Invariant: nothing here depends on our tables.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TableGen:
         if not any(feature.startswith("WavefrontSize") for feature in closed):
             closed.add(f"WavefrontSize{wave_size}")
         if "GFX12Insts" in closed:
-            closed.add("RealTrue16Insts")  # what compilers emit; LLVM's tools want it asked for
+            closed.add("RealTrue16Insts")  # what compilers emit; LLVM's tools have it off by default
         return frozenset(closed)
 
     def select(self, features: frozenset[str]) -> Iterator[tuple[str, Record]]:

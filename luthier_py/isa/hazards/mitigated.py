@@ -2,7 +2,7 @@
 
 Out: rows of data, which `patterns` follows along code. Sources: GCNHazardRecognizer.cpp of LLVM 22 (the function that
 each row names) and AMDGPUWaitSGPRHazards.cpp; tests compare with what LLVM inserts. Invariant: no hazard has no row; a
-row may ask for a mitigation where LLVM knows that none is needed.
+row may require a mitigation where LLVM finds that none is needed.
 
 A hazard is a chain: instructions that come one after the other and share registers, and one more that must not come
 then. Each link says what ends the chain behind it.
@@ -174,7 +174,7 @@ def _lgkm_of_gfx10(inst: Inst) -> int:
 
 
 def _writes_mask(inst: Inst) -> bool:
-    """A vector instruction with a scalar result of its own kind (v_readlane's is none)."""
+    """Whether it is a vector instruction with a lane mask as a result (v_readlane's is none)."""
     return OpFlag.VALU in inst.op.flags and bool(
         inst.op.implicit_writes.sgpr or any(info.name == "sdst" for info in inst.op.operands))
 
@@ -244,7 +244,7 @@ def _branches_between(first: Callable[[OpInfo], bool], then: Callable[[OpInfo], 
 
 def _mask_written(name: str, takes_part: Callable[[OpInfo], bool], registers: Callable[[Inst], RegSet],
                   field: int) -> Mitigated:
-    """The wait stands right behind the write, whatever comes next but waits of its kind for something else."""
+    """The wait is right behind the write, whatever comes next but waits of its kind for something else."""
     return Mitigated(f"lane mask is read, then written by {name} (fixVALUMaskWriteHazard)", _GFX11,
                  (_MASK, Link(Side(takes_part, registers), _when(_waits(field)))),
                  Side(lambda op: op.base != "S_WAITCNT_DEPCTR", lambda i: _ALL), _counters(field))

@@ -1,9 +1,9 @@
-"""Instructions that tell hardware not to hold others back until their operands are there.
+"""Instructions that turn off hardware's waits for operands of others.
 
-In: code. Out: where it may do so, and what stands for such an instruction where hardware is to go on. Source: RDNA 4
-ISA, hardware register WAVE_SCHED_MODE: DEP_MODE [1:0] is 0 for all checks; code for gfx1250 by LLVM and Triton sets 2,
-and waits itself (s_wait_alu). Invariant: code that relies on the checks is right wherever none of a kernel's
-instructions is one of these.
+In: code. Out: where it may do so, and the replacement of such an instruction where hardware is to continue waiting.
+Source: RDNA 4 ISA, hardware register WAVE_SCHED_MODE: DEP_MODE [1:0] is 0 for all checks; code for gfx1250 by LLVM and
+Triton sets 2, and waits itself (s_wait_alu). Invariant: code that relies on the checks is right wherever none of a
+kernel's instructions is one of these.
 """
 
 from __future__ import annotations

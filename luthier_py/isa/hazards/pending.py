@@ -1,7 +1,7 @@
 """What instructions owe to those behind them: wait states and open chains of hazards, followed along the code.
 
-In: instructions in the order in which they run. Out: what must stand before the next one. Invariant: whoever follows
-the code, one instruction after another, and joins where paths meet, misses no hazard of `hazards` and
+In: instructions in the order in which they run. Out: what must precede the next one. Invariant: an analysis that
+follows the code, one instruction after another, and joins where paths meet, misses no hazard of `hazards` and
 `mitigated_hazards`."""
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class Possible:
                 or any(made == 1 and row in hazard_patterns.begun_by(isa, op) for row, made in self.patterns))
 
     def unknown(self) -> PendingHazards:
-        """What code that nobody sees may owe where it is entered or left: compilers settle the rest there."""
+        """Hazards that unknown code may leave pending where it is entered or left: compilers resolve the rest
+        there."""
         return PendingHazards({}, {(row, 1, 0): met & _EVERY_SGPR for (row, made), met in self.patterns.items()
                          if made == 1 and row.resolved_at_calls and met.overlaps(_EVERY_SGPR)})
 

@@ -27,8 +27,8 @@ _M0 = RegSet.of(sgpr(M0))
 _MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 MATRIX_RESULT = 20   # 16 passes and 3 after a 32x32, 19; gfx950 needs one more
 MATRIX_SOURCE_C = 15
-_ANY = RegSet.by_file(sgpr=1)  # a register that stands for "whatever the registers are"
-_WROTE = RegSet.by_file(agpr=1 << 1000)  # one that stands for "something has been written"
+_ANY = RegSet.by_file(sgpr=1)  # a register that means "whatever the registers are"
+_WROTE = RegSet.by_file(agpr=1 << 1000)  # one that means "something has been written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +169,13 @@ def _stores(op: OpInfo) -> bool:
 
 
 def is_double_matrix(op: OpInfo) -> bool:
-    """Whether it is a matrix instruction on f64, which has hazards and wait states of its own."""
+    """Whether it is a matrix instruction on f64, which has separate hazards and wait states."""
     return bool(op.flags & OpFlag.MATRIX) and "_F64_" in op.base
 
 
 def _clause(kind: OpFlag, where: Callable[[Target], bool]) -> tuple[Hazard, ...]:
     """Under XNACK loads in a row may be replayed together, so none of them may write what another reads, nor what it
-    reads itself, and stores keep apart; while nothing is written, all may follow (GCNHazardRecognizer,
+    reads itself, and stores are separate; while nothing is written, all may follow (GCNHazardRecognizer,
     checkSoftClauseHazards: ClauseDefs.none())."""
     part = _kind(kind)
     reads, writes = Side(part, lambda i: i.reads - _EXEC), Side(part, lambda i: i.writes)
@@ -317,7 +317,7 @@ def rows_of(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[Hazard], frozens
 
 
 def unsafe_displacement(target: Target, dwords: int) -> bool:
-    """Whether a branch hangs that goes so far (GCNSubtarget::hasOffset3fBug)."""
+    """Whether a branch hangs with this displacement (GCNSubtarget::hasOffset3fBug)."""
     return dwords == 0x3F and (target.generation, target.minor) == (10, 1)
 
 

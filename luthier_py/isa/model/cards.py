@@ -3,7 +3,7 @@
 Source: drivers/gpu/drm/amd of Linux: amdgpu/amdgpu_drv.c (pciidlist), amdgpu/amdgpu_discovery.c (families; numbers in
 include/uapi/drm/amdgpu_drm.h), amdkfd; the PCI ID Repository where the driver lists no cards, from gfx11 on.
 Invariant: a generic target has what a card has which runs its code; a target without a published ID is Unsupported,
-and so is gfx8, of whose cards ROCr wants tables that nobody makes here.
+and so is gfx8, for whose cards ROCr requires tables that are not made here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Where in the registers of the hardware stands which compute unit a wave runs on.
+"""Fields of hardware registers that name the compute unit that a wave runs on.
 
-In: a target. Out: registers by name, with the bits of each that tell units apart. Invariant: two waves have the same
+In: a target. Out: registers by name, with the bits of each that distinguish units. Invariant: two waves have the same
 bits if they run on one unit: a compute unit, from RDNA on a work-group processor, which is two of them with one LDS.
 
 By AMD's ISA manuals HW_ID of GCN and CDNA has CU_ID in 11:8, SH_ID in 12, SE_ID in 15:13; HW_ID1 of RDNA has WGP_ID in
-13:10, SA_ID in 16, SE_ID in 20:18; XCC_ID of CDNA 3 has the die in 3:0. No hardware has been asked.
+13:10, SA_ID in 16, SE_ID in 20:18; XCC_ID of CDNA 3 has the die in 3:0. Not checked on hardware.
 """
 
 from __future__ import annotations

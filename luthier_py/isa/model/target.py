@@ -148,7 +148,8 @@ class Target:
     @property
     def mixes_by_f32(self) -> bool:
         """Whether MODE flushes halves that V_FMA_MIX reads as it does f32: gfx90a and gfx950 do (LLVM, pull request
-        205101). That gfx10 does not, Mesa relies on (aco_optimizer.cpp mixes where denormals of f16 alone are kept)."""
+        205101). That gfx10 does not, Mesa relies on (aco_optimizer.cpp mixes where denormals of f16 alone are not
+        flushed)."""
         return self.generation == 9
 
     @property

@@ -28,7 +28,8 @@ _SIGNS = {"-": Setting.OFF, "+": Setting.ON}
 
 @dataclass(frozen=True, slots=True)
 class TargetId:
-    """A target ID. ANY, which is not written: of code, that it runs either way; of a device, that nobody knows."""
+    """A target ID. ANY, which is not written: of code, that it runs either way; of a device, that the setting is
+    unknown."""
 
     target: Target
     sramecc: Setting
@@ -49,7 +50,7 @@ class TargetId:
     def d16_clears(self) -> bool:
         """Whether D16 loads clear the half of the register that they do not load: with SRAM-ECC, a register is written
         whole (GCNSubtarget::d16PreservesUnusedBits; for gfx90a and its successors review D112635). Devices that have
-        the feature have it on, unless somebody says otherwise."""
+        the feature have it on, unless their target ID says otherwise."""
         return self.target.d16_always_clears or self.target.sramecc and self.sramecc is not Setting.OFF
 
     def closeness(self, code: TargetId) -> tuple[bool, int]:

@@ -1,7 +1,7 @@
 """Operations that put a result together of parts of their sources, each of which may be of no account.
 
 In: an operation. Out: whether it is one. Source: AMD ISA manuals, vector operations; compilers give these any register
-for a part that nobody looks at.
+for a part that no instruction reads.
 """
 
 from __future__ import annotations

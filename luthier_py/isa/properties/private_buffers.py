@@ -1,7 +1,7 @@
 """Private memory that is reached through a buffer resource, for want of scratch instructions.
 
 In: an instruction. Out: its resource. Sources: AMDGPUUsage, "Private Segment Buffer"; GCN 3 ISA, 8.1.5 (swizzled
-addressing). Invariant: the resource adds the lane's number itself, so each lane has memory of its own; what has an
+addressing). Invariant: the resource adds the lane's number itself, so each lane has separate memory; what has an
 index reaches that of others, and is none of these.
 """
 

@@ -1,5 +1,5 @@
 """Instructions that do nothing but compute, wait, or read and write memory at an address: what may run in the middle of
-somebody else's kernel without telling anybody.
+an application's kernel without an effect on it.
 
 In: a row. Out: why it is no such instruction. Invariant: what is not listed, and is not known by its flags to compute
 or to move data alone, is refused.
@@ -30,7 +30,7 @@ _QUIET = frozenset({
     *(f"S_{name}_{kind}_B{bits}" for bits in (32, 64) for kind in ("SAVEEXEC", "WREXEC")
       for name in ("AND", "OR", "XOR", "ANDN1", "ANDN2", "ORN1", "ORN2", "NAND", "NOR", "XNOR")),
 })
-_CHANGES_STATE = frozenset({"V_CLREXCP"})  # TRAPSTS, of which no flag tells
+_CHANGES_STATE = frozenset({"V_CLREXCP"})  # TRAPSTS, for which there is no flag
 _LEAVES = OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END | OpFlag.FORKS
 _SHAPES = frozenset({"SOP1", "SOP2", "SOPC", "SOPK"})
 

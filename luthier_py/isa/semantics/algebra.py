@@ -116,7 +116,7 @@ class Ops(Protocol):
 
 
 class Value:
-    """A typed value of some Ops; ``ref`` is what that Ops knows it by."""
+    """A typed value of some Ops; ``ref`` is that Ops' own value."""
 
     __slots__ = ("ops", "ref", "type")
 

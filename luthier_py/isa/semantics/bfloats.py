@@ -3,7 +3,7 @@
 In: one lane's operands. Out: results before clamp. Sources: LLVM, VOP3PInstructions.td and VOP1Instructions.td (which
 operations there are, and their modifiers); ROCm's hip-fpsan (tests/amdgcn_bf16_trans_test.cpp). Everything is computed
 in f32, which a bf16 is the upper half of, and rounded to the nearest even at the end; products and sums are right so. A
-fused multiplication and addition is rounded to f32 first. Denormals are kept, whatever MODE says: no source says
+fused multiplication and addition is rounded to f32 first. Denormals are not flushed, whatever MODE says: no source says
 which of its fields is theirs; of the MIX instructions, whose sources are f32 or become it, f32's. Clamp is to 0 and 1,
 and NaN to 0.
 """

@@ -68,4 +68,4 @@ for _type in "f16", "f32", "f64":
     for _name, _compute in FLOAT.items():
         _declare(f"{_name}_{_type.upper()}", f"{_type} {_type}", _compute)
     _declare(f"CLASS_{_type.upper()}", f"{_type} {'u16' if _type == 'f16' else 'u32'}", _class,
-             flushes=False)  # it tells denormals apart whatever MODE says: it does not read MODE
+             flushes=False)  # it distinguishes denormals whatever MODE says: it does not read MODE

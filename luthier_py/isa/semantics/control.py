@@ -1,6 +1,6 @@
 """Control flow, and instructions whose effect is not a value: waits, messages, hardware registers.
 
-In: nothing. Out: data rows; whoever runs or analyses code acts on them.
+In: nothing. Out: data rows; the emulator and analyses act on them.
 Source: AMD Instinct MI200 ISA, chapter 4, 12.5 (SOPP), 12.3 (SOPK), 12.13 (LDS & GDS: DS_GWS_BARRIER, DS_GWS_SEMA_P).
 """
 
@@ -28,7 +28,7 @@ class Action(Enum):
     BARRIER = auto()
     # Of a barrier with a number: src0 or simm16, or M0[4:0] where there is none (gfx1250). -1 is the work-group's own.
     BARRIER_SIGNAL = auto()  # the first half: this wave has come; M0[22:16], if not 0, says how many will
-    BARRIER_SIGNAL_ISFIRST = auto()  # the same; scc = nobody had come before
+    BARRIER_SIGNAL_ISFIRST = auto()  # the same; scc = no wave had come before
     BARRIER_WAIT = auto()    # the second: until all have; of named ones that which was joined last
     BARRIER_INIT = auto()    # M0[22:16] waves have to come, and none has
     BARRIER_JOIN = auto()    # this wave can wait for it from here on

@@ -1,8 +1,8 @@
 """Corners of operations: operands or settings of MODE for which sources leave the result open, or disagree.
 
-In: an operation's name. Out: what is open of it, what is done here, and where that stands. Invariant: whatever is not
-listed here, and is no implementation-defined result that `readers/implementation_defined` finds in a meaning, has a
-source."""
+In: an operation's name. Out: what is open of it, what is done here, and where that is documented. Invariant: whatever
+is not listed here, and is no implementation-defined result that `readers/implementation_defined` finds in a meaning,
+has a source."""
 
 from __future__ import annotations
 

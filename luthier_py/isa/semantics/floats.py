@@ -111,7 +111,7 @@ def of_three(inner: Callable[[Situation], Two], outer: Callable[[Situation], Two
 
 
 def _med3(how: Situation) -> Three:
-    """The larger one of those that are not the largest, which is told by its value: -0 is as large as +0 (RDNA 3 ISA,
+    """The larger one of those that are not the largest, which is found by its value: -0 is as large as +0 (RDNA 3 ISA,
     16.12: V_MED3_F32; so does LLVM fold it)."""
     fmin, fmax = minimum_in(how), maximum_in(how)
 

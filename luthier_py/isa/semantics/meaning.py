@@ -102,10 +102,10 @@ class Scalar:
 class Lanes:
     """A vector instruction that does the same in each lane, and looks at no other lane.
 
-    ``saturating`` replaces ``compute`` under the clamp modifier for integers; floats are clamped
-    by whoever writes the result, unless ``clamps`` is false. ``flushes``: denormals are flushed if MODE
-    says so. ``whole``: packed results are not mapped over; the function gets tuples and gives one. ``loses``: for each
-    source the format whose denormals ``compute`` takes as zeros, or "".
+    ``saturating`` replaces ``compute`` under the clamp modifier for integers; floats are clamped by the code that
+    writes the result, unless ``clamps`` is false. ``flushes``: denormals are flushed if MODE says so. ``whole``:
+    packed results are not mapped over; the function gets tuples and gives one. ``loses``: for each source the format
+    whose denormals ``compute`` takes as zeros, or "".
     """
 
     signature: Signature

@@ -60,7 +60,7 @@ def part_of(inst: Inst, operand: Operand) -> tuple[int, int] | None:
 
 
 def _is_half(inst: Inst, operand: Operand, row: object) -> bool:
-    """By the type of what may be a constant; what is a register in any case is told by what is computed of it."""
+    """By the type of what may be a constant; what is a register in any case is judged by what is computed of it."""
     if operand.type.startswith("OPERAND_REG_I"):
         return width_of(operand.type) == 16
     if not isinstance(row, Lanes):

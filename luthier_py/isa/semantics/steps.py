@@ -27,7 +27,7 @@ from luthier_py.isa.semantics.algebra import (
 from luthier_py.isa.semantics.floats import quiet
 from luthier_py.isa.semantics.meaning import lanes
 
-# Exponent and mantissa. Everything narrower than f64 goes through f64, which has no denormals there.
+# Exponent and mantissa. Everything narrower than f64 is computed in f64, which has no denormals there.
 _F64_EXPONENT, _F64_SIGN_AND_MANTISSA = 0x7FF, 0x800FFFFFFFFFFFFF
 
 

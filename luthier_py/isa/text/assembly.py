@@ -42,7 +42,7 @@ DESTINATION_HALF = 8
 class TextLayout:
     """What a template asks for."""
 
-    slots: tuple[str, ...]       # "$name", or a word that stands for an operand
+    slots: tuple[str, ...]       # "$name", or a word that means an operand
     words: frozenset[str]        # modifiers that are part of the opcode
     optional: bool               # s_endpgm's operand
     lists: dict[str, FieldBits]       # op_sel and its like

@@ -1,9 +1,9 @@
 """Texts of many instructions, from their fields alone.
 
 In: a row and field values. Out: the text that the Printer gives for the instruction that they make. How: each place of
-a row's template looks at few fields. Which, is watched when it is filled, and what it was filled with is kept by the
-values of those fields, so that most instructions are put together from what was met before.
-Invariant: a place that read only some fields is filled the same wherever these have the same values.
+a row's template looks at few fields. Which, is watched when it is filled, and what it was filled with is cached by the
+values of those fields, so that most instructions are put together from what was met before. Invariant: a place that
+read only some fields is filled the same wherever these have the same values.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _nothing(values: FieldValues) -> None:
 
 
 class FieldPrinter:
-    """Prints one target's instructions without taking apart what looks like others that it has printed."""
+    """Prints one target's instructions, from cached texts for those like others that it has printed."""
 
     def __init__(self, printer: Printer) -> None:
         self._printer = printer

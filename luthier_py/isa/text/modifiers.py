@@ -33,7 +33,7 @@ class Line:
         return default
 
     def mandatory_literal(self) -> int:
-        """The literal that is a field of its own (v_fmaak and its like)."""
+        """The literal that is a separate field (v_fmaak and its like)."""
         return next(field for info, field in zip(self.inst.op.operands, self.inst.fields, strict=True)
                     if info.kind == "kimm")
 
@@ -146,7 +146,7 @@ def _select_packed_sources(op: OpInfo, names: set[str]) -> tuple[str, ...]:
 
 
 def _of_first_sources(line: Line, name: str, *bits: tuple[str, int]) -> str:
-    """op_sel with a meaning of its own, from bits of named modifiers."""
+    """op_sel with a special meaning, from bits of named modifiers."""
     shown = [int(bool(line.value(modifiers) & bit)) for modifiers, bit in bits]
     return f" {name}:[{','.join(map(str, shown))}]" if any(shown) else ""
 
@@ -320,7 +320,7 @@ def _swizzle_text(value: int) -> str:
 
 
 def _swizzle_bits(keep: int, put: int, flip: int) -> str:
-    """What becomes of each bit of the lane number: 0, 1, p (kept) or i (inverted)."""
+    """What becomes of each bit of the lane number: 0, 1, p (preserved) or i (inverted)."""
     of_zero, of_one = put ^ flip, (keep | put) ^ flip
     names = {(0, 0): "0", (1, 1): "1", (0, 1): "p", (1, 0): "i"}
     return "".join(names[of_zero >> bit & 1, of_one >> bit & 1] for bit in reversed(range(5)))

@@ -1,7 +1,7 @@
 """Assembly text to pieces: tokens with columns, and what a register, number or name says.
 
 In: one line in LLVM's syntax. Out: Line (mnemonic, operands, modifiers) and, operand by operand, Spelled.
-Invariant: every piece knows its column, so that an error points at what is wrong; nothing here knows an opcode.
+Invariant: every piece has its column, so that an error points at what is wrong; nothing here depends on an opcode.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def parse_line(text: str) -> WrittenLine:
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """What an operand's text says, before anybody knows which operand it is."""
+    """What an operand's text says, before it is matched to an operand of the row."""
 
     token: Token
     reg: Reg | None = None

@@ -293,7 +293,7 @@ def swizzle(token: Token) -> int:
 
 
 def _bitmask(token: Token) -> int:
-    """Five of 0, 1, p (kept) and i (inverted), the highest bit of the lane number first."""
+    """Five of 0, 1, p (preserved) and i (inverted), the highest bit of the lane number first."""
     letters = token.text.strip('"')
     if not re.fullmatch("[01pi]{5}", letters):
         raise BadText(f"five of 0, 1, p and i are expected, not {token.text}", token.column)

@@ -2,7 +2,7 @@
 
 In: Inst. Out: text. How: the row's template has ``$operand`` places; each is filled by the handler of the
 operand's PrintMethod (luthier_py.isa.text.modifiers has those that are not register or constant).
-Invariant: no handler knows an opcode; what is special to one is in the template.
+Invariant: no handler depends on an opcode; what is special to one is in the template.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Printer:
         return "".join([part if isinstance(part, str) else part(line) for part in self.parts(inst.op)])
 
     def parts(self, op: OpInfo) -> tuple[TextPart, ...]:
-        """The template of ``op``: what stands there as it is, and what fills the places between."""
+        """The template of ``op``: its constant text, and what fills the places between."""
         parts = self.compiled.get(op.row)
         if parts is None:
             parts = self.compiled[op.row] = self._compile(op)

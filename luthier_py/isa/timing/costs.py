@@ -1,8 +1,8 @@
 """What one instruction costs in the cycle model: its kind of work, and the cycles of that.
 
 In: a target, a wave size, a decoded instruction. Out: an InstructionCost, of what the instruction alone decides; banks
-and lines, which addresses decide, are added by whoever knows these. Source: isa/timing/cycles. Invariant: every
-instruction has a cost; what the model knows nothing of takes one step, and elements of matrices that it has no rate for
+and lines, which addresses decide, are added by the cycle model's callers. Source: isa/timing/cycles. Invariant: every
+instruction has a cost; what the model does not list takes one step, and elements of matrices that it has no rate for
 the slowest.
 """
 

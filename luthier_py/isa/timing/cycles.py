@@ -1,7 +1,7 @@
 """The cycle model's numbers: how long instructions hold their part of the hardware, and when their results are there.
 
 In: a target. Out: its CycleModel. Each number names its source; docs/time.md says what becomes of them. Invariant:
-everything is in cycles of the core's clock, for one wave, as if nobody else were there; what waves share (SIMDs, LDS,
+everything is in cycles of the core's clock, for one wave, as if it ran alone; what waves share (SIMDs, LDS,
 the vector memory's path) is worked out from how long they hold it. A number that no source has is said to be assumed.
 """
 

@@ -1,7 +1,7 @@
 """When instructions of a wave issue in the cycle model: in order, each as soon as what it reads and writes is ready.
 
 In: the instructions of a block, one by one, with what they cost. Out: offsets, in cycles since the block began.
-Invariant: what addresses and waits decide is not in it; whoever knows that moves ``at`` on, or begins again.
+Invariant: what addresses and waits decide is not in it; the caller moves ``at`` on for that, or begins again.
 """
 
 from __future__ import annotations

@@ -83,11 +83,11 @@ class LaneGroups:
         return tuple(map(tuple, found.values()))
 
     def count(self, wave_size: int) -> int:
-        """Of groups: each mask that tells lanes apart makes twice as many."""
+        """The number of groups: each mask that separates lanes doubles it."""
         return 1 << len(self.parities_in(wave_size))
 
     def parities_in(self, wave_size: int) -> tuple[int, ...]:
-        """The masks that tell lanes of such a wave apart."""
+        """The masks that separate lanes of such a wave."""
         return tuple(mask for mask in self.parities if mask & (wave_size - 1))
 
 
@@ -178,7 +178,7 @@ def bank_model(target: Target) -> BankModel:
 
 
 def lds_access(inst: Inst) -> LdsAccess | None:
-    """What ``inst`` does to LDS at an address of its own for each lane; None when it is not such an instruction."""
+    """What ``inst`` does to LDS at a separate address for each lane; None when it is not such an instruction."""
     addr, row = inst.find("addr"), rows().get(inst.op.base)
     if not inst.op.base.startswith("DS_") or addr is None or addr.reg is None:
         return None

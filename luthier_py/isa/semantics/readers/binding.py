@@ -1,4 +1,4 @@
-"""Which operand or register each word of a signature stands for.
+"""Which operand or register each word of a signature means.
 
 In: a row of the tables and the meaning of its operation. Out: names, in the order of the signature. Registers are
 "vcc", "exec", "scc", "m0"; whatever else it says is the name of an operand.
@@ -20,7 +20,7 @@ _VALUES = ("src0", "src1", "src2", "imm", "simm16")
 
 
 def select_operand_names(op: OpInfo, wanted: tuple[str, ...]) -> Iterator[str]:
-    """The operands among those wanted, in the order of the instruction."""
+    """The operands among those requested, in the order of the instruction."""
     return (operand.name for operand in op.operands if operand.name in wanted)
 
 

@@ -3,7 +3,7 @@
 In: an instruction that maps values to values in each lane. Out: for each operand that is a source, but masks, and each
 dword of it, the dwords of results that depend on it, as a bit mask. Invariant: it follows from the meaning, run on
 values that remember of which dwords theirs were made; what it does not name has no influence, but for this: in a shift
-of 64 bits to the right nothing counts as coming down, since compilers cut it off where nobody wrote it.
+of 64 bits to the right nothing counts as coming down, since compilers cut it off where no instruction wrote it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _source(inst: Inst, name: str, slot: SignaturePart, row: Lanes, element: int
 
 
 def _select_element(inst: Inst, name: str, number: int, slot: SignaturePart) -> int:
-    """The element of the register that stands for one of the instruction's."""
+    """The element of the register that one of the instruction's is read from."""
     if slot.count != 2 or inst.op.format != "VOP3P" or name not in ("src0", "src1", "src2"):
         return number
     return int(bool(_field(inst, f"{name}_modifiers") & (OP_SEL_HI if number else OP_SEL)))

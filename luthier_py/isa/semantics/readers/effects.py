@@ -170,7 +170,7 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
 
 
 def _switch(op: OpInfo, row: control.Switch, found: Asked) -> None:
-    """Their bits of MODE and M0; the others stay. (Where vector instructions are skipped, nobody asks MODE for it.)"""
+    """Their bits of MODE and M0; the others stay. (Skipping of vector instructions is not counted as a bit of MODE.)"""
     for name in select_operand_names(op, ("src0", "src1")):
         found.read(name)
     touched = {control.Switch.SKIP: set[str](), control.Switch.UPPER: {"mode"}}.get(row, {"mode", "m0"})

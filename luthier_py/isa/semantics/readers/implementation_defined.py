@@ -206,7 +206,7 @@ def _trace_computation(row: Lanes | Scalar) -> list[_Made]:
 
 
 def _join_parts(result: object) -> _Made:
-    """One that stands for the elements of a packed result."""
+    """One for all elements of a packed result."""
     if isinstance(result, Value):
         assert isinstance(result.ref, _Made)
         return result.ref

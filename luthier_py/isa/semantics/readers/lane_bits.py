@@ -171,7 +171,7 @@ def _source(operand: Operand, dwords: int) -> MaskSource:
 
 @cache
 def _tables(op: OpInfo, given: tuple[MaskSource, ...]) -> tuple[tuple[BitTable, int], ...]:
-    """For each result its table, and its number; in ``given`` 0 stands for a mask that the table is about."""
+    """For each result its table, and its number; in ``given`` 0 marks a mask that the table is about."""
     row = find_meaning(op)
     assert isinstance(row, Scalar)
     count = given.count(0)

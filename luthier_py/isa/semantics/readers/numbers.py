@@ -2,8 +2,8 @@
 
 In: operations of the algebra. Out: :class:`Number`, a sum of multiples of what differs from lane to lane, plus a
 constant or something that no lane sees differently. Invariant: a number holds for every lane for which it holds of the
-operands; None says nothing. Arithmetic is modulo the width of the type, so multiples are kept between -half and half
-of it.
+operands; None says nothing. Arithmetic is modulo the width of the type, so multiples are normalised to between -half
+and half of it.
 
 What is not linear is computed lane by lane where each lane's operands are known (v_mbcnt). What is made of numbers that
 are the same in a row of work-items, as y times a width that is not known, is so, too. All else is given up.

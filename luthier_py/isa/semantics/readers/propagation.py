@@ -1,7 +1,7 @@
 """How a difference in registers or memory passes through one instruction.
 
 In: an instruction. Out: :class:`Propagation`: for each result the registers that it is made of, what an address is made
-of, what is stored, and what decides where control goes; registers are told by the numbers of their bits in a RegSet.
+of, what is stored, and what decides where control goes; registers are named by the numbers of their bits in a RegSet.
 Invariant: whatever an instruction writes is the result of some way, made at least of all that the meaning looks at;
 EXEC says which lanes take part, and is no part of their values.
 """

@@ -1,12 +1,12 @@
-"""Numbers over a domain of waves: sums of multiples of a wave's ids, with a part of its own in each lane.
+"""Numbers over a domain of waves: sums of multiples of a wave's ids, with a separate part in each lane.
 
-In: operations of the algebra, and how far the domain goes along each axis. Out: :class:`Sum`, which is exact for every
+In: operations of the algebra, and the domain's extent along each axis. Out: :class:`Sum`, which is exact for every
 wave of the domain, or :class:`Depends`, a number that the launch alone decides, and that is no such sum over all of the
 domain. Invariant: neither depends on memory, and a Sum is what each wave of the domain would compute; None says
 nothing.
 
-An axis without a side has no end: where the kernel's arguments are, which no one knows before the launch. A Depends
-without axes is what an analysis knows of a launch that is still to come. Turns of loops are axes like any other, but
+An axis without a side has no end: where the kernel's arguments are, which is unknown before the launch. A Depends
+without axes is what an analysis computes of a launch that is still to come. Turns of loops are axes like any other, but
 their sides need not be the same everywhere: how often a loop turns may be a sum of multiples of ids, and of turns of
 the loops around it.
 """
@@ -50,7 +50,7 @@ class Sum(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How far a domain goes along an axis: a whole number of any size, plus multiples of where one is along others."""
+    """The domain's extent along an axis: a whole number of any size, plus multiples of where one is along others."""
 
     base: int
     terms: tuple[tuple[Axis, int], ...] = ()
