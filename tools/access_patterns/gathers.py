@@ -1,8 +1,8 @@
 """Which loads the addresses of an access are made of: where there are some, it is a gather or a scatter.
 
-In: definitions and uses of a function as a lane sees them. Out: loads by lane, from global memory or LDS. Invariant: of
-what a load told here loaded, instructions of the function make the address, however many there are between. What
-control flow depends on does not count, nor what goes through private memory or other functions.
+In: definitions and uses of a function as a lane sees them. Out: loads by lane, from global memory or LDS. Invariant:
+instructions of the function make the address of a reported load from loaded values, however many there are between.
+What control flow depends on does not count, nor what goes through private memory or other functions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In: what is known of an address before a launch, and the size of work-groups. Out: :class:`Pattern`. Invariant: in each
 row of lanes, addresses of active lanes are ``stride`` bytes apart, modulo 2^32, for each lane between them; where there
-are ``offsets``, addresses of all active lanes are as far apart as these are.
+are ``offsets``, addresses of all active lanes have the differences of these.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """``places``: of sites, with their conditions. ``by_line``: of each stretch with the same lanes its instructions by
+    """``places``: of sites, with their conditions. ``by_line``: of each range with the same lanes its instructions by
     source line."""
 
     places: tuple[tuple[InstrPlace, str], ...]
@@ -97,7 +97,7 @@ def count(row: ptr[u64], before: u64, after: u64) -> None:
 
 @hook(fold=False)
 def remember(exec: u64, nothing: u64) -> u64:
-    return exec | nothing  # a copy alone would be no code, which nobody could find again
+    return exec | nothing  # a copy alone would be no code, which the copy's proof could not find
 
 
 @hook(lanes="one")
@@ -204,7 +204,7 @@ def sites_of(block: Block, wave_size: int) -> Iterator[Site]:
             on_exec = branch.register == "exec"
             yield Site(branch.register, instr, narrows if on_exec else None)
             narrows = None if on_exec else narrows
-        elif writes or instr.op.flags & OpFlag.CALL:  # what is called has sites of its own
+        elif writes or instr.op.flags & OpFlag.CALL:  # called functions have separate sites
             if narrows is not None and turns_off(narrows.inst, wave_size):
                 yield Site("", narrows, narrows)
             narrows = instr if writes else None

@@ -62,7 +62,7 @@ class CallGraph(Tool):
 
     @staticmethod
     def numbered(m: Mutator, countings: Mapping[Function, Counting]) -> tuple[Contexts, bool]:
-        """Contexts, and whether they are known apart: not where that takes too many counters."""
+        """Contexts, and whether they are counted separately: not where that takes too many counters."""
         functions = tuple(countings)
         chosen = {site.instr for function in functions for site in m.calls(function)}
         for apart in (True, False):

@@ -1,12 +1,12 @@
 """Calling contexts, numbered: the ways in which calls lead from a kernel to a function.
 
 In: functions and their calls. Out: Contexts. Invariant: what the calls add that a wave is in, together, is below
-``Contexts.many`` of the function that runs, and tells by which calls the wave came there.
+``Contexts.many`` of the function that runs, and identifies the calls by which the wave came there.
 
 Functions that may call each other again are one group: calls inside of it add nothing, so that a function of it has the
 context in which the group was entered. Calls between groups have no cycles; one that leads into a group has a range of
-its numbers, as many as the caller's group has. A tail call adds nothing: whoever comes by it returns to another's
-caller, and has that one's context. So each call leads also to all that tail calls lead to from there.
+its numbers, as many as the caller's group has. A tail call adds nothing: its callee returns to the caller's caller, and
+has the caller's context. So each call leads also to all that tail calls lead to from there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What counters say of calls and functions.
 
 In: what each counter means, and their values. Out: the report. Invariant: instructions of all stacks together are those
-of all functions, and those that ran; calls that cannot be told apart are counted under "?".
+of all functions, and those that ran; calls that cannot be distinguished are counted under "?".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Stack = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call: its address, the functions around it, the number of its stretch, and the addresses of the functions that
+    """A call: its address, the functions around it, the number of its Stretch, and the addresses of the functions that
     it may reach, 0 for one that is not known."""
 
     pc: int
@@ -51,13 +51,13 @@ class Part:
     counters: int
     following: Following
     frames: tuple[Mapping[Stack, int], ...]
-    """Of each stretch: the functions around its instructions, and how many instructions these are."""
+    """Of each Stretch: the functions around its instructions, and how many instructions these are."""
     sites: tuple[Site, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the counters of one program mean. ``apart``: whether contexts are told apart."""
+    """What the counters of one program mean. ``apart``: whether contexts are counted separately."""
 
     parts: tuple[Part, ...]
     contexts: Contexts
@@ -67,7 +67,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What ran of a function in one context: its stretches, and how often it was entered."""
+    """What ran of a function in one context: the numbers of its Stretches, and how often it was entered."""
 
     part: Part
     context: int
@@ -129,8 +129,8 @@ def _runs(part: Part, contexts: Contexts, counts: Sequence[int]) -> Iterator[Run
 
 
 def _calls(notes: Parts, runs: Sequence[Run], names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """By call and callee. A call that reaches one function reaches it each time; otherwise contexts of callees tell,
-    less the calls inside of their groups."""
+    """By call and callee. A call that reaches one function reaches it each time; otherwise contexts of callees give the
+    number, less the calls inside of their groups."""
     made, inside, reached = Counter[int](), Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for run in runs:
         for site in run.part.sites:

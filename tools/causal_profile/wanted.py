@@ -2,7 +2,7 @@
 
 In: a function, and what the costs of each instruction are multiplied by. Out: for each instruction the cycles that are
 to pass before it, beside those of its own. Invariant: no instruction issues sooner than it could by itself, so that
-who waits for these cycles never waits longer than for them.
+code that waits for these cycles never waits longer than for them.
 
 A block begins with all results of the ALUs there; accesses go on over its borders. Of several ways into it one counts:
 round a loop, where it begins one; else without a jump. An access takes what it takes with the best addresses there are.

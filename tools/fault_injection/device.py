@@ -1,7 +1,8 @@
 """What runs on the device: counts written registers, and makes one of them wrong.
 
 In: the value that an instruction has written, how many are left until the fault's turn comes, the fault. Out: the value
-that the application goes on with. Invariant: every model is ``(value & keep) ^ flip``; without a hit each value stays.
+that the application continues with. Invariant: every model is ``(value & keep) ^ flip``; without a hit each value
+stays.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def shown(example: dict[str, Any]) -> str:
 
 
 def digits(number: float) -> str:
-    """As many as tell it from all others of its format."""
+    """As many digits as distinguish it from all others of its format."""
     with np.errstate(over="ignore"):
         short = math.isnan(number) or float(np.float32(number)) == number
     return f"{number:.9g}" if short else f"{number:.17g}"

@@ -1,4 +1,4 @@
-"""Tells which blocks execute the most instructions, where control goes from them, and which run one after the other."""
+"""Reports which blocks execute the most instructions, their successors, and which run one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds reads of LDS that nobody had written, whatever the order in which waves ran; and of memory likewise."""
+"""Finds reads of LDS that no wave had written, whatever the order in which waves ran; and of memory likewise."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def reads_of_nothing(taken: Accesses) -> Array:
-    """Whether each access reads what nobody has written. To an atomic others are no writers: it is told itself."""
+    """Whether each access reads what no wave has written. To an atomic others are no writers: it is reported
+    itself."""
     stores = taken.kind == AccessKind.STORE
     loads = taken.kind == AccessKind.LOAD
     found: Array = loads & ~written(taken, ~loads) | ~loads & ~stores & ~written(taken, stores)

@@ -1,8 +1,8 @@
-"""Reads of memory that holds what it was given when it was allocated: nobody has written it since.
+"""Reads of memory that holds what it was given when it was allocated: it was not written since.
 
 In: the memory instructions of a program. Out: counts of lanes, and the first wave of each instruction. Invariant: what
 is read by the hook is what the access is about to read, and lies in an allocation where these are known: what does not
-is for memcheck to tell, and a hook that read it would end the launch in its place.
+is reported by memcheck, and a hook that read it would end the launch in its place.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from luthier_py.tools.racecheck.trace import is_flat
 
 
 class UnwrittenRead:
-    """Lanes of the first wave that reads what nobody has written, by an instruction."""
+    """Lanes of the first wave that reads what was never written, by an instruction."""
 
     site: u32
     wave: u32

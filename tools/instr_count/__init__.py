@@ -66,7 +66,7 @@ class InstrCount(Tool):
                 m.at_exit(kernel, flush_threads, self.instructions, self.count, self.threads)
 
     def count_few(self, m: Mutator, function: Function) -> None:
-        """What is counted stands for all code that follows from it."""
+        """Count a function with few counters, each weighted by all code whose count follows from it."""
         counting = m.counting(function)
         weights = counting.following.weights([len(stretch) for stretch in counting.stretches])
         for counted, weight in zip(counting.counters, weights, strict=True):

@@ -30,7 +30,7 @@ def add_if_active(count: u64, n: u64, exec: u64, lanes: u64) -> u64:
 
 @hook(fold=False)
 def begin(register: u32, one: u32) -> u32:
-    """A product leaves SCC alone; a copy would be no code at all, which nobody could find again."""
+    """A product leaves SCC alone; a copy would be no code at all, which the proof could not find."""
     return register * one
 
 
@@ -58,7 +58,7 @@ def flush_threads(total: ptr[u64], count: u64, threads: u32) -> None:
 
 def count_steps(m: Mutator, steps: Steps, begun: WaveVariable, weights: Mapping[WaveVariable, int]) -> None:
     """Nothing is done in the loop: its register says how often it ran. ``begun``: what that held before; ``weights``:
-    what one time around stands for, of each count."""
+    what one iteration adds to each count."""
     for end in steps.before:
         m.before(end, begin, steps.register, 1, into=begun)
     down, shift = int(steps.step < 0), abs(steps.step).bit_length() - 1

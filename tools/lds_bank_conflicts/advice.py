@@ -1,8 +1,8 @@
 """Causes and remedies of a launch's conflicts, as data and as lines.
 
 In: a launch whose accesses were sampled. Out: ``causes`` by instruction and ``remedies`` of the kernel; nothing where
-they were not sampled. Invariant: ``sampled_cycles`` is told beside ``cycles``, so whoever reads them sees whether
-samples stand for all accesses.
+they were not sampled. Invariant: ``sampled_cycles`` is reported beside ``cycles``, so a reader sees whether samples
+represent all accesses.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In: the lanes that take part, the address that each of them uses, and the target's bank model as constants. Out: cycles
 beyond one for each group of lanes, and how many the worst group had beyond its first. Code here runs in all lanes.
 
-The banks are played, cycle by cycle: each lane sends the word that it wants to the lane whose number is that of its
-bank (and its group; each group has lanes enough), where one of them arrives, and looks there whose it was. Whoever
-finds the own word is served; the others try again. That is what LDS does, so no word is ever compared with all others.
+The banks are played, cycle by cycle: each lane sends the word that it requests to the lane whose number is that of its
+bank (and its group; each group has lanes enough), where one of them arrives, and reads there whose it was. A lane that
+finds its own word is served; the others try again. That is what LDS does, so no word is ever compared with all others.
 
 Where the banks of all groups are more than a wave's lanes, or a lane's words not aligned as one block, words are
 counted instead, with masks of lanes that a ballot for each bit of their addresses gives.
@@ -64,7 +64,7 @@ def groups_in_half(lanes: u32, mask0: u32, mask1: u32, mask2: u32, mask3: u32) -
 
 @device
 def seat_of(block: Lane[u32], block_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32) -> Lane[u32]:
-    """What a lane wants: in bits 2 to 7 the lane that stands for its bank, above them what has to be the same.
+    """What a lane requests: in bits 2 to 7 the lane that represents its bank, above them what has to be the same.
 
     That is the rest of the word's number; where lanes do not share words, it is the lane.
     """

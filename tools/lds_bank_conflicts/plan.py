@@ -4,13 +4,13 @@ In: its sites. Out: :class:`Plan`. Invariant: each site has a turnout, which cou
 add up what these cost beyond a cycle for each group; sites for which either is the same share it.
 
 How many executions have an active lane depends on EXEC alone. Where EXEC is as it was when the wave started, as
-analysis tells, that is a count of a region; elsewhere it is taken from EXEC, once for a stretch.
+analysis tells, that is a count of a region; elsewhere it is taken from EXEC, once for a range with one EXEC.
 
 Where furthermore addresses are sums of multiples of the lane's number and of work-item IDs, conflicts are numbers that
 are known when the wave starts. What an address has beside its multiples is the same in all lanes. Where all of them
 are multiples of 4, it moves all lanes' words by the same distance; else it has to be a known constant, whose bits below
-a word are kept. Whether words are the same, or in one bank, is a matter of their distance alone. So accesses of one
-stretch through one address register have the same conflicts, too, whatever their offsets.
+a word are used. Whether words are the same, or in one bank, is a matter of their distance alone. So accesses of one
+such range through one address register have the same conflicts, too, whatever their offsets.
 
 What finds no free scalar register is added up in memory at once.
 """
@@ -47,8 +47,8 @@ class Pattern(NamedTuple):
 
 
 class Turnout(NamedTuple):
-    """Executions with an active lane: of a region where EXEC is as at the start of the wave (``steady``), or of a
-    stretch. ``start``: the region's or stretch's first address."""
+    """Executions with an active lane: of a region where EXEC is as at the start of the wave (``steady``), or of a range
+    with one EXEC. ``start``: the region's or range's first address."""
 
     start: int
     steady: bool

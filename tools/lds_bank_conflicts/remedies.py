@@ -3,7 +3,7 @@
 In: samples of a kernel's accesses, the target's banks. Out: a cause for each instruction; the best padding and the best
 swizzle for the whole kernel, with the cycles that every instruction takes then. A layout moves each word of LDS, as if
 all of it were one array of such rows, and is tried on the sampled addresses with the same bank model that counts.
-Invariant: what a layout would tear apart or misalign is not proposed, nor is what gains nothing.
+Invariant: a layout that would split or misalign an access is not proposed, nor is what gains nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Layout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """``by`` words that nobody uses after every ``row`` words."""
+    """``by`` unused words after every ``row`` words."""
 
     row: int
     by: int

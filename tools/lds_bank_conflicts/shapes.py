@@ -32,7 +32,7 @@ class Shape(NamedTuple):
     dwords: int
     bank_bits: int
     address_bits: int
-    """Bits that tell all dwords of LDS apart, and one more for the words behind an address."""
+    """Bits that number all dwords of LDS, and one more for the words behind an address."""
     shared: int
     """Whether lanes get a word together."""
     parity0: int
@@ -62,8 +62,8 @@ def _shape(target: Target, service: LaneGroups, way: Way, dwords: int, wave_size
 
 
 def _seats(target: Target, service: LaneGroups, dwords: int, wave_size: int) -> bool:
-    """From gfx10 on lanes of a wave of 64 exchange values within a half only, and those that are not served have nobody
-    to follow there."""
+    """From gfx10 on lanes of a wave of 64 exchange values within a half only, and those that are not served have no
+    lane to follow there."""
     blocks, left = divmod(service.banks, dwords)
     return not left and blocks * len(service.groups(64)) <= 64 and (wave_size == 64) == (target.generation == 9)
 

@@ -117,7 +117,7 @@ class MemCheck(Tool):
 
     def watch(self, m: Mutator, instr: Instr, site: CheckedSite, own: tuple[Entry, int, Entry],
               out: tuple[object, ...]) -> None:
-        """``out``: where hooks count and tell, and the site's number."""
+        """``out``: where hooks count and report, and the site's number."""
         how = site.bytes, site.align if self.align else 1, site.kind is not AccessKind.LOAD
         told = *out, self.wave, self.told_lanes
         if site.scalar:
@@ -126,7 +126,7 @@ class MemCheck(Tool):
         given = (self.known, self.lds_bytes if site.spaces & LDS else 0, *told, address(instr),
                  address(instr, site.elements - 1), *how, site.spaces, site.elements, bounds(instr), *own)
         if self.guard:
-            with suppress(HookError):  # what cannot be skipped is told
+            with suppress(HookError):  # what cannot be skipped is reported
                 m.skip_if(instr, check, *given)
                 return
         m.before(instr, watch, *given)

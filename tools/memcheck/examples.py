@@ -1,7 +1,7 @@
 """Lanes that did the same wrong, side by side, as one line.
 
-In: rows of a report, one for each lane. Out: lines. Invariant: a line that stands for several lanes names the first and
-the last, and all between lie as regularly.
+In: rows of a report, one for each lane. Out: lines. Invariant: a line of several lanes names the first and the last,
+and all between lie as regularly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What runs before each access: whether lanes would access what they must not, told before they do.
+"""What runs before each access: whether lanes would access what they must not, reported before they do.
 
 In: addresses, and what the launch may access: a table of allocations, and how much LDS its work-groups have. Out:
 counts of lanes, and records of the first ones. Invariant: a flat address is judged by where it leads, each lane's for

@@ -1,4 +1,4 @@
-"""Counts what part of the memory that a wave's access touches was asked for, and how many cache lines that is."""
+"""Counts what part of the memory that a wave's access touches was requested, and how many cache lines that is."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ AT_LEAST = 1 << 16  # touches for which distances are worked out together
 
 
 class Access:
-    """One execution by a wave. ``unit``: bits that tell compute units apart."""
+    """One execution by a wave. ``unit``: bits that distinguish compute units."""
 
     site: u32
     wave: u32

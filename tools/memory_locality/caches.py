@@ -1,7 +1,7 @@
 """Set-associative caches with LRU replacement.
 
 In: touches of lines, one after the other. Out: hits, misses, evictions and used bytes, by site. Invariant: a line that
-is touched is there afterwards; of those that a set cannot keep, the one goes that was not used for longest.
+is touched is there afterwards; a full set evicts the line that was not used for longest.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class Cache:
 
 @dataclass(slots=True)
 class Hierarchy:
-    """A cache for each compute unit, if there is one, before the one that all share, if there is one. Loads ask L1
-    first, which asks L2 for whole lines of its own; what stores and atomics do goes past L1."""
+    """A cache for each compute unit, if there is one, before the one that all share, if there is one. Loads access L1
+    first, which fetches whole lines of its size from L2; stores and atomics bypass L1."""
 
     l1: CacheShape | None
     l2: CacheShape | None

@@ -8,8 +8,8 @@ techniques for storage hierarchies", 1970).
 Between two uses at times p < t lie as many distinct lines as touches j whose line was not used since p, those with
 prev(j) <= p < j. All touches up to p have an earlier prev, so this is the number of j < t with prev(j) <= prev(t), less
 the p + 1 up to p. Counting the earlier ones that are not greater is a merge sort, here level by level in NumPy, instead
-of a tree that is asked touch by touch: O(n log n). What was before a piece counts only as the stack of lines by last
-use, which is what is kept: as much as the working set, not the stream.
+of a tree that is searched touch by touch: O(n log n). What was before a piece counts only as the stack of lines by last
+use, which is all that is stored: as much as the working set, not the stream.
 """
 
 from __future__ import annotations

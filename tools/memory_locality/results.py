@@ -128,7 +128,7 @@ class Counts:
         return cls(sites, executions, touches, cold, np.zeros((count, BUCKETS), np.int64), caches)
 
     def add(self, site: Array, distances: Array, one_of: int) -> None:
-        """Touches of a sample of lines, each of which stands for ``one_of``: so do those between two uses."""
+        """Touches of a sample of lines, each of which represents ``one_of``, as do those between two uses."""
         cold = distances == COLD
         bucket = np.frexp(np.where(cold, 0, distances * one_of).astype(np.float64))[1]  # bits that the number has
         self.touches += one_of * np.bincount(site, minlength=len(self.touches))
@@ -190,7 +190,7 @@ def _sums(rows: Iterable[Report]) -> Report:
 
 
 def combined_of(reports: Sequence[Report]) -> Report:
-    """Counts add up; of working sets and of sharing the largest launch stands for all."""
+    """Counts add up; of working sets and of sharing the largest launch represents all."""
     return combined(AMOUNTS, sorted(reports, key=lambda report: -report["total"]["lines"]))
 
 

@@ -39,7 +39,7 @@ class MovReplace(Tool):
 
 
 def is_move(instr: Instr) -> bool:
-    """Whether it is one in its plain encoding, from a register of its own kind."""
+    """Whether it is one in its plain encoding, from a register of the same kind."""
     if instr.op.mnemonic != MOVE or instr.op.flags & (OpFlag.SDWA | OpFlag.DPP):
         return False
     source = instr.inst["src0"]

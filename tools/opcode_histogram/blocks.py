@@ -1,6 +1,6 @@
 """Counters of few blocks, from which the executions of all others follow.
 
-In: a program, and what a tool keeps of each stretch of it (`note`). Out: Parts. Invariant: executions of a stretch are
+In: a program, and what a tool notes of each Stretch of it (`note`). Out: Parts. Invariant: executions of a Stretch are
 those of waves, or of threads, as the tool's options say.
 """
 
@@ -43,7 +43,7 @@ MARKS, NUMBERS = 2, 12  # wave variables at most
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is noted of some stretches. Their executions are counted one by one, or follow from counters."""
+    """What is noted of some Stretches. Their executions are counted one by one, or follow from counters."""
 
     noted: tuple[Any, ...]
     counters: tuple[int, ...]
@@ -126,7 +126,7 @@ class BlockCounts(Tool):
         return Parts(tuple(parts), executions)
 
     def count_stretches(self, m: Mutator) -> Parts:
-        """Lanes come and go: each stretch with the same ones is counted for itself."""
+        """Count each range with one EXEC separately, as active lanes change."""
         counting = count_if_active if self.per_wave else count_lanes
         lanes = (1 << m.program.isa.wave_size) - 1
         stretches = [s for function in m.functions() for block in m.blocks(function) for s in m.stretches(block)]

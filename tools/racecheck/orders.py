@@ -5,7 +5,7 @@ orders is what the emulator's check takes for an order (docs/checks.md), or more
 work-group; and an atomic or store after the first access, where the second one's wave has seen by a coherent load or
 an atomic what came then, or later; and, if the second one is a plain load and the first one another work-group's, has
 made its caches forget since, or a wave of its work-group has before a barrier. Behind a barrier of several work-groups
-a wave, and its plain loads, know all that anybody had let go by then, as whoever came there had.
+a wave, and its plain loads, know all that any wave had released by then, as far as it came to that barrier.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MemoryRace:
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """Records of accesses, as columns. ``at``: their numbers among all records. ``let_go``: when others could first
-    know of it; ``known``: up to when its wave knows what others had let go; ``acquired``: up to when its plain loads
+    know of it; ``known``: up to when its wave knows what others had released; ``acquired``: up to when its plain loads
     find it."""
 
     at: Array
@@ -108,7 +108,7 @@ def acquires(records: Array, looks: Events, met: Array, waves_in_group: int) -> 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What coherent loads and atomics brought: ``at``: numbers of records; ``upto``: the last write of the place by
-    then, if somebody else has written there; ``looks``: of each, wave, cell and ``at``."""
+    then, if another wave has written there; ``looks``: of each, wave, cell and ``at``."""
 
     at: Array
     upto: Array
@@ -120,7 +120,7 @@ def seen_writes(records: Array, at: Array, taken: Pieces, cell: Array, kinds: Ar
     brought = np.flatnonzero((records["site"] >= BROUGHT) & (records["site"] < MET))
     made = access_before(records, at, brought)
     rows = np.flatnonzero(np.isin(taken.record, made))
-    event = np.searchsorted(made, taken.record[rows])  # of one access one record tells what it brought
+    event = np.searchsorted(made, taken.record[rows])  # of one access one record reports what it brought
     when, whose = brought[event], records["wave"][brought[event]].astype(np.int64)
     writes = np.flatnonzero(kinds[records["site"][at]][taken.record] != AccessKind.LOAD)
     writes = writes[np.lexsort((taken.record[writes], cell[writes]))]
@@ -294,7 +294,7 @@ def unlike(
 
 
 def has_looked(known: Recorded, taken: Pieces, cell: Array, one: Array, other: Array, seen: Seen) -> Array:
-    """Whether the second wave has looked at the place after the first access, as whoever takes a lock does."""
+    """Whether the second wave has looked at the place after the first access, as a wave that takes a lock does."""
     wave, place, when = seen.looks
     owner = np.concatenate([wave, known.wave[taken.record[other]]])
     both = numbered(np.concatenate([place, cell[other]]), owner)

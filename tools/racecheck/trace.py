@@ -42,7 +42,7 @@ from luthier_py.rewrite.tool import SUM, Amounts, InstrPlace, InstrPlaces, Omiss
 Array = NDArray[Any]
 MOST = 1 << 17  # records of half a kilobyte
 FLAT = Space.GLOBAL | Space.LDS | Space.SCRATCH
-APERTURES = 9  # generation from which hooks can tell where flat addresses lead
+APERTURES = 9  # generation from which hooks can determine where flat addresses lead
 LDS_AMOUNTS: Amounts = {
     "accesses": SUM.of("accesses to LDS, by lane and dword"), "not_judged": SUM.of("work-groups beyond MOST_RECORDS"),
 }  # fmt: skip
@@ -206,7 +206,7 @@ class LdsTrace(Tool):
 
 
 def is_flat(m: Mutator, instr: Instr) -> bool:
-    """Whether it is a flat access of which hooks can tell, lane by lane, if it leads to memory, LDS or private
+    """Whether it is a flat access of which hooks can determine, lane by lane, if it leads to memory, LDS or private
     memory."""
     found = instr.memory
     return found is not None and found.spaces == FLAT and OpFlag.FLAT in instr.op.flags and (
@@ -227,7 +227,7 @@ def cut(report: dict[str, Any]) -> list[str]:
 
 
 def stored(instr: Instr, element: int) -> object:
-    """What a store writes in an element: of several dwords a sum that tells different ones apart."""
+    """What a store writes in an element: of several dwords a sum that distinguishes different ones."""
     assert instr.memory is not None and instr.memory.bytes is not None
     name = next((each for each in (f"data{element}", "vdata") if instr.inst.find(each) is not None), "data")
     if instr.memory.bytes <= 4:

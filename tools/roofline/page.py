@@ -28,7 +28,7 @@ Numbers = Mapping[str, Any]
 def files_of(tool: Tool, launch: LaunchResult, report: Numbers, folder: SourceFolder) -> dict[str, bytes]:
     """Content by file name."""
     files = {f"{tool.name}.csv": encoded(comma_separated(flat(dict(report))))}
-    computes = bool(report["total"]["intensity"])  # what does nothing with what it moves stands nowhere in the plot
+    computes = bool(report["total"]["intensity"])  # a kernel that computes nothing has no place in the plot
     pictures = [_plot(tool.selection.short(launch.kernel), report)] if computes and plots.available() else []
     for picture in pictures:
         files[f"{tool.name}.png"] = picture.image
@@ -93,7 +93,8 @@ def _table(level: str, rows: Sequence[Numbers], peaks: Peaks) -> HtmlTable:
 
 
 def _source(file: str, source: SourceFile, rows: Iterable[Numbers], peaks: Peaks) -> HtmlTable:
-    """A source file with what its lines did; what stands between lines is at the first of them, and said there."""
+    """A source file with what its lines did; what is known only to lie between two lines is at the first of them, and
+    marked there."""
     here = [(lines, row) for row in rows for name, lines in [_place(row)] if name == file]
     most = max((row["flops"] + row["global_bytes"] for _, row in here), default=0)
     beside: dict[int, Beside] = {}

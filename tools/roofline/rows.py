@@ -122,7 +122,7 @@ def peaks_for(report: Mapping[str, Any]) -> Peaks:
 
 
 def limit_text(limits: Limits) -> str:
-    """Where most of the time goes at best; empty where nothing is computed or moved."""
+    """What takes most of the time at best; empty where nothing is computed or moved."""
     if not limits.unit:
         return ""
     cycles = ", ".join(f"{unit} {round(count)}" for unit, count in limits.cycles.items())
@@ -132,7 +132,7 @@ def limit_text(limits: Limits) -> str:
 
 
 def limit_cells(limits: Limits) -> tuple[str, str]:
-    """What part of the peak can be had, and what stands in the way."""
+    """What part of the peak can be reached, and what limits it."""
     return percent(limits.share_of_peak), limits.unit
 
 

@@ -1,7 +1,7 @@
 """What one execution of an instruction does, and where in the program it is.
 
 In: a program, and which of its instructions the user chose. Out: a Site for each. Invariant: what an instruction does
-in each active lane and what it does once for the wave are kept apart, so that counts of both make sums of work.
+in each active lane and what it does once for the wave are separate, so that counts of both make sums of work.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COUNTED = ("instructions", *GLOBAL.values(), *OTHERS.values(), UNSURE, LDS_CYCLE
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
     """An instruction: numbers and texts only. Work is by quantity, as rows of a report name it. ``place`` has the
-    function of the source in which its line is, and a range of lines where it stands between some."""
+    function of the source in which its line is, and a range of lines where it is between some."""
 
     place: InstrPlace
     loops: tuple[int, ...]  # it is in these: numbers of Sites.loops

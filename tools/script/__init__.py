@@ -25,7 +25,7 @@ class Script(Tool):
     name = "script"
     cacheable = True
     asks_first = True
-    unechoed = Tool.unechoed | {"text"}  # whoever wrote it sees it in the command
+    unechoed = Tool.unechoed | {"text"}  # the user sees it in the command
     written = Option("", name="text", help=r"the script; \n outside of quotes begins a new line")
     file = Option("", help="a file with the script")
     per_launch = Option(False, help="1: tables for each launch; 0: for all launches of a kernel together")

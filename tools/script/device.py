@@ -126,7 +126,7 @@ def total(row: Lane[ptr[u64]], x: Lane[i64]) -> None:
 
 @device
 def total_float(row: Lane[ptr[u64]], x: Lane[f64]) -> None:
-    """Exact: the number in digits, each added to a counter of its own, which has room above for carries."""
+    """Exact: the number in digits, each added to a separate counter, which has room above for carries."""
     bits = as_bits(x)
     exponent = u32(bits >> 52) & 0x7FF
     if exponent == 0x7FF:

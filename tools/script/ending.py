@@ -1,7 +1,7 @@
 """`begin` and `end`: what is printed before anything runs, and of all launches together when a run is over.
 
-In: statements, and actions by the names that probes gave their tables. Out: Printed. Invariant: what stands beside each
-other in one line or one expression has the same keys, or none; that is seen when the script is read.
+In: statements, and actions by the names that probes gave their tables. Out: Printed. Invariant: tables in one line or
+one expression have the same keys, or none; that is checked when the script is read.
 """
 
 from __future__ import annotations

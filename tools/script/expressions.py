@@ -59,7 +59,8 @@ class Typed:
     value: Value | None = None
     """It is this one, and nothing else."""
     asked: tuple[tuple[str, ast.expr], ...] = ()
-    """What functions of all lanes give, by names that ``node`` has for it: asked first, while all lanes are there."""
+    """What functions of all lanes give, by names that ``node`` has for it: computed first, while all lanes are
+    active."""
 
     @property
     def may_be_of_lanes(self) -> bool:
@@ -80,7 +81,8 @@ def constant(value: int | float) -> ast.expr:
 
 
 class Expressions:
-    """Of one probe (mutable: ``names`` grows by what it assigns, ``asked`` counts what all lanes are asked)."""
+    """Of one probe (mutable: ``names`` grows by what it assigns, ``asked`` counts calls of functions of all
+    lanes)."""
 
     def __init__(self, text: ScriptText, head: str) -> None:
         self.text, self.head = text, head

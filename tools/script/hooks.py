@@ -1,7 +1,7 @@
 """The hook that does an action at a site, as a syntax tree of device Python.
 
-In: an Action, a Site. Out: a Hook, and what it is given there. Invariant: what all lanes are asked is asked first,
-while all are there; then conditions, and what is done. Sites that give values of the same types share a hook.
+In: an Action, a Site. Out: a Hook, and what it is given there. Invariant: functions of all lanes are called first,
+while all are active; then conditions, and what is done. Sites that give values of the same types share a hook.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class _Instrumenting:
 
     @contextmanager
     def told(self, action: Action, site: Site) -> Iterator[None]:
-        """What an instruction has not, or overwrites, is told and left out."""
+        """Record an action that needs what an instruction has not, or overwrites, as left out."""
         try:
             yield
         except (HookError, EditConflict) as error:

@@ -45,7 +45,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class ReadProbe:
-    """``head``: the word; ``where``: what stands in its parentheses, if it has some."""
+    """``head``: the word; ``where``: the text in its parentheses, if it has some."""
 
     head: str
     where: ast.Constant | None
@@ -55,7 +55,7 @@ class ReadProbe:
 
 @dataclass(frozen=True)
 class ScriptText:
-    """What somebody wrote. ``\\n`` outside of quotes begins a new line, as a newline does: options are one line."""
+    """A user's script. ``\\n`` outside of quotes begins a new line, as a newline does: options are one line."""
 
     written: str
     origin: str = "script"

@@ -121,7 +121,7 @@ def _integer_buckets() -> Iterator[tuple[int, Any, Any]]:
 
 
 def _float_buckets() -> Iterator[tuple[int, Any, Any]]:
-    """The first of each sign begins with 0, the last one goes on to infinity; what is no number has no interval."""
+    """The first of each sign begins with 0, the last one extends to infinity; NaN has no interval."""
     for n in range(255, -1, -1):
         yield 256 + n, None if n == 255 else -(2.0 ** (n - 126)), 0.0 if n == 0 else -(2.0 ** (n - 127))
     for n in range(256):

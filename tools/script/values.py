@@ -55,7 +55,7 @@ def since(begun: u64, mask: u64) -> u64:
 
 
 class Level(Enum):
-    """Who has a value of its own."""
+    """What a value is separate for."""
 
     SITE = auto()         # known before anything runs
     WAVE = auto()

@@ -1,6 +1,6 @@
 """Numbers made of whole tables when a run is over: columns, put beside each other by their keys.
 
-In: tables of a report. Out: columns. Invariant: a number alone stands for itself at every key; where a table of counts
+In: tables of a report. Out: columns. Invariant: a number alone is the same at every key; where a table of counts
 has no row its count is 0, and where another has none there is no row in what is made of it.
 """
 
@@ -25,7 +25,7 @@ _FROM_NOTHING = ("sum", COUNTED)
 @dataclass(frozen=True, slots=True)
 class Column:
     """``keys``: their names; one number has none. ``otherwise``: the number of keys without a row, if that is known.
-    ``picked``: only these rows are wanted, and in this order."""
+    ``picked``: only these rows are shown, and in this order."""
 
     keys: tuple[str, ...]
     rows: Mapping[Key, Number]

@@ -58,7 +58,7 @@ def ratio(part: float, whole: float) -> float:
 @dataclass(frozen=True, slots=True)
 class Computable:
     """What a report adds to what was measured. ``executions``: places of code that is launch-invariant, and what one
-    execution of it stands for, of each metric; ``lanes``: places of stretches, and their vector instructions. Both are
+    execution adds to each metric; ``lanes``: places of ranges with one EXEC, and their vector instructions. Both are
     added to while the kernel is instrumented."""
 
     code: str

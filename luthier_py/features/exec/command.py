@@ -70,8 +70,8 @@ def execute(
 
     For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
 
-    The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if a requested output was
-    not delivered, and --error-exitcode's if a check or a tool found something.
+    The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, 1 if anything that was
+    asked of it was not delivered, and --error-exitcode's if a check or a tool found something.
     """
     from luthier_py.features.exec.execute import execute as run_program
     from luthier_py.features.settings.run_settings import run_settings

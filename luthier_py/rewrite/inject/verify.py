@@ -7,9 +7,9 @@ pass to the last:
   out is whole blocks, which nothing falls into. No slice is empty, and none has an instruction that moves control: its
   target would be the original's.
 * labels: each occurs once; what a branch or a reference names occurs; that of a block is before the block's first
-instruction.
+  instruction.
 * reasons: a single is the application's, or inserted by an edit, or replaces one of the application's by an edit
-INSTEAD. A run is a hook's, and not empty; of a hook only branches are singles.
+  INSTEAD. A run is a hook's, and not empty; of a hook only branches are singles.
 * targets: branches, and nothing else, name the label that they go to; inserted instructions with a placeholder for a
   literal, and no others, have the reference that fills it in.
 
