@@ -66,7 +66,7 @@ def build(
     compile_all: Callable[[Path], None]
 ) -> Path:
     """The cached folder, made by ``compile_all(folder)`` if it is not there. ``texts``: files that are to be in it
-    then. ``made_of``: contents of all that goes into it, whatever they are generated from."""
+    then. ``made_of``: contents of all that it is made from."""
     key = hashlib.sha256()
     for part in made_of:
         key.update((part.encode() if isinstance(part, str) else part) + b"\0")

@@ -360,7 +360,8 @@ def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def digest(path: str) -> str:
-    """Of what is in a file, or in all files of a folder, and of where it is; without content where it is not there."""
+    """A digest of what is in a file, or in all files of a folder, and of where it is; without content where it is not
+    there."""
     where, parts = os.path.abspath(path), list[bytes]()
     for file in sorted(Path(where).rglob("*")) if os.path.isdir(where) else (Path(where),):
         parts.append(os.fsencode(file))

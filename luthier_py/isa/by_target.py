@@ -58,7 +58,7 @@ class InstructionSet:
         return self._decoder.format(row).op
 
     def slots(self, op: OpInfo) -> tuple[OperandMemo, ...]:
-        """For each operand of ``op`` what a field value means."""
+        """What a field value means, for each operand of ``op``."""
         return self._decoder.format(op.row).slots
 
     def operands_depend(self, op: OpInfo) -> bool:

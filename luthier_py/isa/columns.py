@@ -173,7 +173,7 @@ class Columns:
 
     @property
     def sizes(self) -> Array:
-        """In bytes."""
+        """Sizes in bytes."""
         return self.distinct.sizes[self.kinds]
 
     @property

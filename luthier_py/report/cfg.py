@@ -46,8 +46,8 @@ class FlowCounts:
 
 
 def flow_counts(reports: Iterable[Any], functions: Iterable[Function]) -> FlowCounts:
-    """Of all reports, as data, that have `blocks` and `ways`, as hot_blocks', or `edges`, as branch_edges', which are
-    taken where there are no ways: of one launch both may be there."""
+    """Counts of all reports, as data, that have `blocks` and `ways`, as hot_blocks', or `edges`, as branch_edges',
+    which are taken where there are no ways: of one launch both may be there."""
     branches = {block.instrs[-1].pc: block.address for function in functions for block in function.blocks}
     blocks, ways, sides = Counter[int](), Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for report in reports:

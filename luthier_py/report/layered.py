@@ -56,8 +56,8 @@ def lay_out_graph(sizes: Sequence[Size], edges: Sequence[tuple[int, int]],
 
 @dataclass(slots=True)
 class _Layers:
-    """Mutable: boxes, and behind them bends. ``chains``: of each edge what it goes by, from above to below; of one that
-    goes back its bends alone, beside its target, ..., beside its source."""
+    """Mutable: boxes, and behind them bends. ``chains``: of each edge what it goes by, from above to below; of a back
+    edge its bends alone, beside its target, ..., beside its source."""
 
     sizes: list[Size]
     edges: Sequence[tuple[int, int]]
@@ -70,7 +70,7 @@ class _Layers:
     x: list[float] = field(default_factory=list)  # of middles
     boxes: int = 0
 
-    bends: dict[tuple[int, bool, int], int] = field(default_factory=dict)  # by target, whether it goes back, layer
+    bends: dict[tuple[int, bool, int], int] = field(default_factory=dict)  # by target, whether it is a back edge, layer
 
     def bend(self, target: int, back: bool, layer: int) -> int:
         """One for all edges that go there."""

@@ -48,7 +48,7 @@ class SoFar:
         return sum(each.last.launches for each in self.kernels.values())
 
     def texts(self) -> Iterator[str]:
-        """Of each kernel, and what the tool says of all."""
+        """Texts of each kernel, and what the tool says of all."""
         for known in self.kernels.values():
             if text := self.tool.text(known.last if known.whole else replace(known.last, launches=1), known.report):
                 others = known.last.launches - 1

@@ -80,7 +80,7 @@ class AddedUp:
 
 
 def tally(reports: Iterable[Any], kernel: str = "", amounts: Declaration | None = None) -> dict[NumberName, float]:
-    """Of all launches of a kernel together; ``amounts``: what the tool declares."""
+    """The numbers of all launches of a kernel together; ``amounts``: what the tool declares."""
     found = AddedUp(kernel)
     for report in reports:
         _add(found, "", report if isinstance(report, Mapping) else {"report": report}, amounts)

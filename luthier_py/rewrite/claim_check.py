@@ -155,7 +155,7 @@ class _Wishes:
             yield "gets other constants"
 
     def value(self, wanted: Arg) -> Value | None:
-        """As the claim has it."""
+        """The value as the claim has it."""
         if isinstance(wanted, Variable):
             return Address(wanted.name)
         if isinstance(wanted, Element):

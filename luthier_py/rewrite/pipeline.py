@@ -80,8 +80,8 @@ def instrument(
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
-    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name mean one with defaults, a list all
-    of it together (`Several`). With ``keep_going`` kernels that cannot be served are left alone and listed in
+    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name means one with defaults, a list
+    means all of it together (`Several`). With ``keep_going`` kernels that cannot be served are left alone and listed in
     ``refused``. ``seen``, ``apart``: as for `carry_out`.
     """
     tool = made_tool(tool)
@@ -200,7 +200,7 @@ class _Clock:
             self.seconds[stage] = time.perf_counter() - start
 
     def part(self, name: str) -> None:
-        """Of inject: another part begins."""
+        """Begin another part of inject."""
         now, before = time.perf_counter(), self._part
         if before:
             self.seconds[before] = self.seconds.get(before, 0.0) + now - self._since

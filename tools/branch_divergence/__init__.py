@@ -97,7 +97,7 @@ def count(row: ptr[u64], before: u64, after: u64) -> None:
 
 @hook(fold=False)
 def remember(exec: u64, nothing: u64) -> u64:
-    return exec | nothing  # a copy alone would be no code, which the copy's proof could not find
+    return exec | nothing  # a copy alone would compile to no code
 
 
 @hook(lanes="one")

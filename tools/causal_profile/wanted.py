@@ -39,7 +39,7 @@ class Delay:
 
 
 def delays(function: Function, weight: Callable[[Instr], int]) -> list[Delay]:
-    """Of all instructions that are to be slower."""
+    """Delays of all instructions that are to be slower."""
     blocks, before = {block.address: block for block in function.blocks}, _usual(function)
     found: dict[int, list[Delay]] = {}
     leaving: dict[int, Accesses] = {}

@@ -77,7 +77,7 @@ def data_of(instr: Instr) -> str:
 
 
 def stored_dwords(instr: Instr) -> int:
-    """Of a store of whole registers; 0 of others."""
+    """The dwords of a store of whole registers; 0 of others."""
     access, data = instr.memory, instr.inst.find(data_of(instr))
     if access is None or data is None or data.kind is not OperandKind.REGISTER or data.reg is None:
         return 0

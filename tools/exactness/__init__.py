@@ -152,7 +152,7 @@ def origins(row: Mapping[str, Any]) -> str:
 
 
 def verdict(decided: list[dict[str, Any]], unknown: tuple[str, ...]) -> str:
-    """In one line."""
+    """The verdict in one line."""
     rest = f"; not followed: {', '.join(unknown)}" if unknown else ""
     if not decided:
         return f"verdict: no result that may differ decided a branch, an address or a mask{rest}"

@@ -152,7 +152,7 @@ class FloatCheck(Tool):
                     each.pole, scalar)
 
     def value(self, part: FloatPart, overwritten: list[Reg]) -> object:
-        """As a ``Lane[u64]``."""
+        """The value as a ``Lane[u64]``."""
         if not isinstance(part.place, Reg):
             return part.place
         low, *high = (computed(kept, self.olds, self.wave, overwritten.index(reg)) if reg in overwritten else reg

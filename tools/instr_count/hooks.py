@@ -30,7 +30,7 @@ def add_if_active(count: u64, n: u64, exec: u64, lanes: u64) -> u64:
 
 @hook(fold=False)
 def begin(register: u32, one: u32) -> u32:
-    """A product leaves SCC alone; a copy would be no code at all, which the proof could not find."""
+    """A product leaves SCC alone; a copy would compile to no code at all."""
     return register * one
 
 

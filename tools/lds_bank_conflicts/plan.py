@@ -3,8 +3,8 @@
 In: its sites. Out: :class:`Plan`. Invariant: each site has a turnout, which counts its executions, and conflicts, which
 add up what these cost beyond a cycle for each group; sites for which either is the same share it.
 
-How many executions have an active lane depends on EXEC alone. Where EXEC is as it was when the wave started, as
-analysis tells, that is a count of a region; elsewhere it is taken from EXEC, once for a range with one EXEC.
+How many executions have an active lane depends on EXEC alone. Where EXEC is as it was when the wave started, as the
+analysis shows, that is a count of a region; elsewhere it is taken from EXEC, once for a range with one EXEC.
 
 Where furthermore addresses are sums of multiples of the lane's number and of work-item IDs, conflicts are numbers that
 are known when the wave starts. What an address has beside its multiples is the same in all lanes. Where all of them
@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def rows(self) -> dict[Turnout | Conflicts, int]:
-        """Of the counters on the device."""
+        """The rows of the counters on the device."""
         things: list[Turnout | Conflicts] = [*self.turnouts.values(), *self.conflicts.values()]
         return {thing: row for row, thing in enumerate(dict.fromkeys(things))}
 

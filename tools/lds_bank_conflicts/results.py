@@ -58,7 +58,7 @@ class Sites:
     """Where accesses were written down."""
 
     def numbers(self, values: Sequence[int], site: int) -> dict[str, int]:
-        """Of the site with a number, by name."""
+        """The numbers of the site with a number, by name."""
         accesses, conflicts = values[2 * self.turnout_rows[site]], 2 * self.conflict_rows[site]
         access = self.sites[site].access
         free = accesses * bank_model(self.program.obj.target).least(access, self.program.isa.wave_size)

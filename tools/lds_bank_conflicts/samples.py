@@ -65,7 +65,7 @@ class Sample:
 
 
 def samples_of(sites: Iterable[tuple[int, Site]], values: Sequence[int], wave_size: int) -> list[Sample]:
-    """Of these sites, by their numbers."""
+    """Samples of these sites, by their numbers."""
     found = []
     for number, site in sites:
         for start in range(number * SITE_WORDS, (number + 1) * SITE_WORDS, WORDS):

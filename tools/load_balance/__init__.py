@@ -167,7 +167,7 @@ class LoadBalance(Tool):
                 for name, part in parts.items() if part]
 
     def files(self, launch: LaunchResult, report: dict[str, Any]) -> Mapping[str, bytes]:
-        """With a table of all waves."""
+        """Files with a table of all waves."""
         groups = launch[self.waves].reshape(launch.workgroups, -1)
         rows = [{"workgroup": group, "wave": wave, **{name: int(row[name]) for name in groups.dtype.names}}
                 for group, waves in enumerate(groups) for wave, row in enumerate(waves) if row["ran"]]

@@ -1,4 +1,4 @@
-"""Counts how often each loop is entered, and how often it goes round."""
+"""Counts how often each loop is entered, and its iterations."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ class LoopCounts(Tool):
 
 
 def trips(entries: int, turns: int) -> float:
-    """Of the loop each time that it is entered."""
+    """Iterations of the loop each time that it is entered."""
     return 1 + turns / entries if entries else 0.0

@@ -31,7 +31,7 @@ class CacheShape:
 
 
 def cache_shape(name: str, text: str) -> CacheShape:
-    """Of ``4M:16:128``: size, ways, bytes of a line."""
+    """The shape of ``4M:16:128``: size, ways, bytes of a line."""
     parts = text.upper().split(":")
     try:
         size, ways, line = (int(part[:-1] if part[-1:] in _UNITS else part) * _UNITS.get(part[-1:], 1)

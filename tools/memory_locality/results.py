@@ -92,7 +92,7 @@ class Distinct:
         return self._parts[0]
 
     def mapped(self, second: Array) -> Distinct:
-        """With ``second`` of each second number in its place."""
+        """The same with ``second`` of each second number in its place."""
         found, rows = Distinct(), self.rows
         found.add(rows[:, 0], second[rows[:, 1]])
         return found
@@ -229,7 +229,7 @@ def _few(sharing: Mapping[int, int]) -> dict[str, int]:
 
 
 def bucket_text(first: int) -> str:
-    """Of a bucket that begins there."""
+    """The text of a bucket that begins there."""
     return str(first) if first < 2 else f"{first}-{2 * first - 1}"
 
 
@@ -270,7 +270,7 @@ def _cache_text(name: str, shape: Report, row: Report) -> str:
 
 
 def size_text(size: int) -> str:
-    """Of bytes."""
+    """The text of a size in bytes."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit:
             return f"{size / unit:.4g} {name}"

@@ -50,7 +50,7 @@ class OpcodeHistogram(BlockCounts):
         self.total = 0
 
     def note(self, stretch: Stretch) -> Any:
-        """What to keep of a stretch, for the report."""
+        """What to note of a Stretch, for the report."""
         opcodes = Counter(mnemonic for instr in stretch.instrs for mnemonic in instr.op.mnemonics)
         return stretch.block.address, opcodes, Counter(instr.kind.value for instr in stretch.instrs)
 

@@ -81,7 +81,7 @@ def functions_of(m: Mutator, kernels: Iterable[Kernel]) -> Iterable[Function]:
 
 
 class BlockCounts(Tool):
-    """Executions of each stretch; what is told of them, a tool says that is one of these."""
+    """Executions of each Stretch; a tool that is derived from this reports them."""
 
     per_wave = COUNT_WARP_LEVEL
     active_only = EXCLUDE_PRED_OFF
@@ -99,7 +99,7 @@ class BlockCounts(Tool):
         return Variable(u64, max(counters, 1), name=f"{type(self).__name__}.executions")
 
     def note(self, stretch: Stretch) -> Any:
-        """What to keep of a stretch, for the report."""
+        """What to note of a Stretch, for the report."""
         raise NotImplementedError
 
     def counted_parts(self, m: Mutator) -> Parts:

@@ -67,7 +67,7 @@ def is_own_of_lane(at: Lane[u64], arguments: ptr[u32], argument_bytes: u32, pack
 
 @device
 def leads_to_memory(at: Lane[u64]) -> Lane[bool_]:
-    """Of a flat address."""
+    """Whether a flat address leads to memory."""
     return not is_lds(at) and not is_private(at)
 
 

@@ -98,7 +98,7 @@ def ascending(at: Array, upto: Array, met: Array) -> tuple[Array, Array]:
 
 
 def acquires(records: Array, looks: Events, met: Array, waves_in_group: int) -> Events:
-    """By them plain loads find what the wave knows by then."""
+    """Acquires, after which plain loads find what the wave knows by then."""
     at = np.flatnonzero(records["site"] == ACQUIRED)
     wave, waited = (records[name][at].astype(np.int64) for name in ("wave", "waited"))
     upto = learnt(looks, at, wave, wave // waves_in_group, waited)

@@ -214,7 +214,7 @@ def is_flat(m: Mutator, instr: Instr) -> bool:
 
 
 def waves(launch: LaunchResult) -> int:
-    """Of a work-group."""
+    """The waves of a work-group."""
     notes: LdsSites = launch.notes
     return waves_in_group(launch, notes.wave_size)
 

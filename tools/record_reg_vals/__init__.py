@@ -135,5 +135,5 @@ def number_of(reg: Reg) -> int:
 
 
 def register_of(number: int) -> Reg:
-    """Of a record."""
+    """The register of a record."""
     return sgpr(number) if number < 1000 else Reg(FILES[number // 1000], number % 1000, 1)

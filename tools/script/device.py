@@ -79,7 +79,7 @@ def isinf(x: Lane[f64]) -> Lane[bool_]:
 
 @device
 def bit_length(x: Lane[u64]) -> Lane[u32]:
-    """Of a number that is not negative."""
+    """The bit length of a number that is not negative."""
     length = u32(0)
     for step in range(6):
         width = u32(32) >> u32(step)

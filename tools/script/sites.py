@@ -115,7 +115,7 @@ class Places:
                     **known)
 
     def at(self, head: str, where: str, behind: bool) -> Iterator[Site]:
-        """Of a probe; ``behind``: after its instructions."""
+        """The sites of a probe; ``behind``: after its instructions."""
         elsewhere = {"launch": self.entry, "entry": self.entry, "exit": self.exit, "block": self.block,
                      "branch": self.branch, "loop": self.loop}
         return elsewhere[head]() if head in elsewhere else self.instructions(where, behind)

@@ -195,7 +195,7 @@ class Layout:
 
     @property
     def bits(self) -> int:
-        """Of each number of a key that is made of several."""
+        """The bits of each number of a key that is made of several."""
         return 63 // self.keys
 
     def unpacked(self, key: int) -> tuple[int, ...]:

@@ -2,8 +2,8 @@
 
 In: a patch that was linked as a standalone code object. Out: a binding for each address of the original that its code
 builds. Invariant: with all of them filled in, the code uses the program's variables and constants where the program has
-them, and knows functions by what the program's pointers hold; its own code and the tool's variables alone are reached
-by the PC.
+them, and identifies functions by what the program's pointers hold; its own code and the tool's variables alone are
+reached by the PC.
 
 Any variable that the program can name says where the original is: ROCr's loader puts all segments of a code object into
 one allocation (ExecutableImpl::LoadSegmentsV2).

@@ -84,7 +84,8 @@ def build_gnu_hash(names: Sequence[bytes], first: int) -> bytes:
 
 
 def first_hashed(gnu_hash_table: bytes, symbol_count: int, name: str) -> int:
-    """From which symbol on an existing SHT_GNU_HASH table has them: undefined ones come first, and are not in it."""
+    """The symbol from which on an existing SHT_GNU_HASH table has them: undefined ones come first, and are not in
+    it."""
     if len(gnu_hash_table) < 8:
         raise Malformed(f"{name}: the GNU hash table is truncated")
     first: int = struct.unpack_from("<I", gnu_hash_table, 4)[0]

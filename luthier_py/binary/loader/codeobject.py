@@ -85,7 +85,7 @@ class KernelRecord:
 
     @property
     def kernarg_bytes(self) -> int:
-        """Of its arguments, hidden ones among them; descriptors may say 0 (rocBLAS')."""
+        """The size of its arguments, hidden ones among them; descriptors may say 0 (rocBLAS')."""
         return max([self.descriptor.kernarg_size, *(arg.offset + arg.size for arg in self.args)])
 
     @property
@@ -100,13 +100,13 @@ class KernelRecord:
 
     @property
     def private_bytes(self) -> int:
-        """Of each lane, that it may touch."""
+        """The private memory that each lane may touch."""
         grows = MOST_STACK_BYTES if self.uses_dynamic_stack else 0
         return self.descriptor.private_segment_fixed_size + grows
 
     @property
     def max_workitems(self) -> int:
-        """Of a work-group."""
+        """The greatest number of work-items of a work-group."""
         return min(int(self.metadata.get(".max_flat_workgroup_size", MAX_WORKITEMS)), MAX_WORKITEMS)
 
 

@@ -97,7 +97,7 @@ def _unzip(packed: bytes, most: int) -> bytes:
 
 
 def unzstd(packed: bytes, most: int) -> bytes:
-    """At most so many bytes; ValueError for what is none."""
+    """Unpack at most so many bytes; ValueError for what is none."""
     import zstandard  # few files are compressed so, and a program's start is not to wait for it
 
     try:

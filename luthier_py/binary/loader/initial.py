@@ -92,7 +92,7 @@ def start_of(target: Target, record: KernelRecord) -> int:
 
 
 def user_sgpr_count(target: Target, descriptor: KernelDescriptor) -> int:
-    """As the descriptor of a kernel for ``target`` has it."""
+    """The count that the descriptor of a kernel for ``target`` has."""
     return descriptor.user_sgpr_count_6_bits if _six_bits(target) else descriptor.user_sgpr_count
 
 

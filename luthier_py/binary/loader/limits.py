@@ -18,7 +18,7 @@ SMALL_BYTES, RATIO = 64 << 20, 256
 
 
 def compute_unpacked_limit(packed_bytes: int) -> int:
-    """To how many bytes so many compressed ones of a file may unpack."""
+    """The number of bytes that so many compressed ones of a file may unpack to."""
     return limit_bytes(max(SMALL_BYTES, RATIO * packed_bytes))
 
 

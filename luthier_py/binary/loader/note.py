@@ -38,7 +38,8 @@ class Note:
         return self.owner == METADATA_OWNER and self.type == METADATA_TYPE
 
     def pack(self) -> bytes:
-        """As in a NOTE segment: header, owner and content, the latter two padded to multiples of four bytes."""
+        """The note as in a NOTE segment: header, owner and content, the latter two padded to multiples of four
+        bytes."""
         header = _HEADER.pack(len(self.owner), len(self.content), self.type)
         return header + _pad_content(self.owner) + _pad_content(self.content)
 

@@ -74,7 +74,7 @@ class Origins:
 
     @cached_property
     def name(self) -> str:
-        """Of all that it says of code."""
+        """A name for all that it says of code."""
         return cache_key("origins", repr(self.code), repr(self.rows), repr(sorted(self.backward)))
 
     def is_inserted(self, pc: int) -> bool:

@@ -70,7 +70,8 @@ def _kind(info: int, other: int) -> tuple[int, int, Visibility]:
 
 
 def read_relocations(elf: Elf) -> tuple[Relocation, ...]:
-    """The dynamic relocations: allocated RELA sections (link-time ones, kept by --emit-relocs, are done already)."""
+    """The dynamic relocations: allocated RELA sections (link-time ones, which --emit-relocs leaves, are done
+    already)."""
     relocations = []
     for section in elf.sections:
         if section.type != SectionType.RELA or not section.flags & SectionFlag.ALLOC:

@@ -168,7 +168,8 @@ class OpInfo:
 
     @property
     def mnemonics(self) -> tuple[str, ...]:
-        """Of all that it does: a dual instruction (VOPD) is two, "v_dual_mul_f32" and "v_dual_add_f32"."""
+        """The mnemonics of all that it does: a dual instruction (VOPD) is two, "v_dual_mul_f32" and
+        "v_dual_add_f32"."""
         first, *others = self.template.split(" :: ")
         return (self.mnemonic, *(other.partition(" ")[0] for other in others)) if others else (self.mnemonic,)
 

@@ -119,7 +119,7 @@ def table_key(name: str, wave_size: int) -> str:
 
 
 def compress(text: str) -> bytes:
-    """As gzip has it, without the time, so that equal tables make equal files."""
+    """The text as gzip has it, without the time, so that equal tables make equal files."""
     return gzip.compress(text.encode(), 9, mtime=0)
 
 

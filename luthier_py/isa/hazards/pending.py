@@ -129,7 +129,7 @@ class Possible:
 
 
 def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> Possible:
-    """Of code of these operations."""
+    """Hazards that code of these operations can have."""
     rows = hazard_patterns.possible_patterns(isa, ops)
     return Possible(dict.fromkeys(hazards.possible_hazards(isa, ops), EVERY_REG),
                     {(row, made + 1): EVERY_REG for row in rows for made in range(len(row.links))})

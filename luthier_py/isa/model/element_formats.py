@@ -64,7 +64,7 @@ def resource_formats(generation: int) -> tuple[ElementFormat | None, ...]:
 
 
 def decode_typed_format(generation: int, field: int) -> ElementFormat | None:
-    """Of a typed instruction's field ``format``."""
+    """The format of a typed instruction's field ``format``."""
     code = field if generation >= _FIRST_UNIFIED else (field & 15) << 3 | field >> 4
     formats = resource_formats(generation)
     return formats[code] if code < len(formats) else None

@@ -68,7 +68,7 @@ class Reg:
 
     @property
     def number(self) -> int:
-        """Of the bit of its first dword."""
+        """The number of the bit of its first dword."""
         return _SHIFTS[self.file] + self.index
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class RegSet:
 
     @staticmethod
     def by_file(sgpr: int = 0, vgpr: int = 0, agpr: int = 0) -> RegSet:
-        """From one mask for each file, whose bit *i* is register *i*."""
+        """The set from one mask for each file, whose bit *i* is register *i*."""
         return RegSet(sgpr | vgpr << VGPR_SHIFT | agpr << AGPR_SHIFT)
 
     @property

@@ -167,12 +167,13 @@ class Target:
 
     @property
     def clock_bits(self) -> int:
-        """Of the counter of cycles that code reads: RDNA 3 has SHADER_CYCLES alone (RDNA 3 ISA, S_GETREG_B32)."""
+        """The width of the counter of cycles that code reads: RDNA 3 has SHADER_CYCLES alone (RDNA 3 ISA,
+        S_GETREG_B32)."""
         return 20 if self.generation == 11 else 64
 
     @property
     def lds_unit_bytes(self) -> int:
-        """In which LDS_ALLOC[20:12] has the size of LDS: SQ_WAVE_LDS_ALLOC_GRANULARITY of Linux,
+        """The unit in which LDS_ALLOC[20:12] has the size of LDS: SQ_WAVE_LDS_ALLOC_GRANULARITY of Linux,
         drivers/gpu/drm/amd/amdkfd/cwsr_trap_handler_gfx9.asm, _gfx10.asm and _gfx12.asm."""
         return 256 if self.generation < 12 else 1024 if self.wide_resources else 512
 

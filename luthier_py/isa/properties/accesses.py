@@ -80,7 +80,7 @@ class MemoryAccess:
 
     @property
     def total_bytes(self) -> int | None:
-        """Of all elements of a lane; of the wave where the access is scalar."""
+        """The size of all elements of a lane; of the wave where the access is scalar."""
         return None if self.bytes is None else self.bytes * len(self.offsets)
 
 

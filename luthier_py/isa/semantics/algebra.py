@@ -37,7 +37,7 @@ class Type:
 
     @property
     def mantissa_bits(self) -> int:
-        """Of a float, as it is stored."""
+        """The width of a float's mantissa, as it is stored."""
         return {16: 10, 32: 23, 64: 52}[self.bits]
 
     def __str__(self) -> str:
@@ -234,12 +234,12 @@ def unary(prim: Prim, a: Value) -> Value:
 
 
 def minimum(a: Value, b: Value | int) -> Value:
-    """Of integers."""
+    """The minimum of integers."""
     return a.ops.apply(Prim.MIN, a.type, a, a.lift(b))
 
 
 def maximum(a: Value, b: Value | int) -> Value:
-    """Of integers."""
+    """The maximum of integers."""
     return a.ops.apply(Prim.MAX, a.type, a, a.lift(b))
 
 

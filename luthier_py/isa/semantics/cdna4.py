@@ -72,7 +72,7 @@ class TransposedLoad:
 
     @property
     def elements(self) -> int:
-        """Of a lane."""
+        """The elements of a lane."""
         return 32 * self.dwords // self.bits
 
     def source(self, lane: int, number: int) -> tuple[int, int]:

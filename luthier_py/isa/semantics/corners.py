@@ -43,5 +43,5 @@ CORNERS = (
 
 @cache
 def corners(base: str, generation: int) -> tuple[OpenCorner, ...]:
-    """Of an operation on targets of that generation."""
+    """The open corners of an operation on targets of that generation."""
     return tuple(each for each in CORNERS if generation < each.before and re.fullmatch(each.names, base))

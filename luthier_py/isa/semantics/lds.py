@@ -71,7 +71,7 @@ class LoadToLds:
 
     @property
     def bytes(self) -> int:
-        """In memory."""
+        """The size in memory."""
         return self.dwords * self.bits // 8
 
 

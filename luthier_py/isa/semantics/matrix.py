@@ -37,15 +37,15 @@ class MatrixLayout(Protocol):
     def name(self) -> str: ...
     @property
     def lanes(self) -> int:
-        """Of a wave."""
+        """The lanes of a wave."""
         ...
     @property
     def kinds(self) -> tuple[str, str]:
-        """Of A and of B."""
+        """The element types of A and of B."""
         ...
     @property
     def elements(self) -> tuple[int, int]:
-        """Of A and of B in a lane."""
+        """The number of elements of A and of B in a lane."""
         ...
     @property
     def addend(self) -> str:
@@ -63,7 +63,7 @@ class MatrixLayout(Protocol):
         """(row, column, block) of an element of D."""
         ...
     def products(self) -> Iterator[ElementProduct]:
-        """In the order in which they are added."""
+        """Products in the order in which they are added."""
         ...
     def locate_left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         """Where A has in that row what row 0 has in ``place``."""
@@ -100,7 +100,7 @@ class Matrix:
 
     @property
     def kinds(self) -> tuple[str, str]:
-        """Of A and of B."""
+        """The element types of A and of B."""
         return self.kind, self.kind_of_b or self.kind
 
     @property
@@ -129,7 +129,7 @@ class Matrix:
         return self.rows * self.columns * self.blocks // WAVE
 
     def products(self) -> Iterator[ElementProduct]:
-        """In ascending order of the depth; the order of the hardware is not documented
+        """Products in ascending order of the depth; the order of the hardware is not documented
         (`ImplementationDefined.SUM`)."""
         for k in range(self.depth):
             first, second = (self.source(0, k, 0, kind) for kind in self.kinds)

@@ -28,7 +28,7 @@ class Load:
 
     @property
     def bytes(self) -> int:
-        """In memory."""
+        """The size in memory."""
         return self.dwords * self.bits // 8
 
 

@@ -58,7 +58,7 @@ class SmallFloat:
         return 1 + self.exponent_bits + self.mantissa_bits
 
     def widen(self, code: Value) -> Value:
-        """As f32, exactly; bits of the code (u32) above the format are not looked at."""
+        """The value as f32, exactly; bits of the code (u32) above the format are not looked at."""
         top = self.bits - 1
         magnitude, sign = code & ((1 << top) - 1), ((code >> top) & 1) << 31
         normal = (magnitude << _F32_MANTISSA - self.mantissa_bits) + (_F32_BIAS - self.bias << _F32_MANTISSA)

@@ -108,8 +108,8 @@ class WaveTile:
         return number // 8 * GROUP + number % 8 + 8 * group, column, 0
 
     def products(self) -> Iterator[ElementProduct]:
-        """In ascending order of the depth; of sparse A two for each four elements of B, with the bits that choose
-        them."""
+        """Products in ascending order of the depth; of sparse A two for each four elements of B, with the bits that
+        choose them."""
         of_a, of_b = self.kinds
         if not self.matrix.sparse:
             for k in range(self.matrix.depth):

@@ -109,7 +109,7 @@ class FieldPrinter:
         self._rows: dict[int, tuple[str | _Place, ...]] = {}
 
     def texts(self, op: OpInfo, values: Sequence[FieldValues], make: Callable[[int], Inst]) -> list[str]:
-        """Of instructions of one row; ``make`` gives the one of a number, where it is needed."""
+        """Texts of instructions of one row; ``make`` gives the one of a number, where it is needed."""
         parts = self._rows.get(op.row)
         if parts is None:
             parts = self._rows[op.row] = tuple(self._parts(op))

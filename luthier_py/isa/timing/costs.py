@@ -43,7 +43,7 @@ class InstructionCost:
 
 
 def cost_of(target: Target, inst: Inst, wave_size: int) -> InstructionCost:
-    """Of ``inst``; of accesses, without what addresses decide."""
+    """The cost of ``inst``; of accesses, without what addresses decide."""
     model, work = cycle_model(target), work_of(inst)
     if work is Work.MATRIX:
         held = _matrix_cycles(model, inst)

@@ -1,4 +1,4 @@
-"""Program to :class:`Facts`: liveness that knows lanes, loads on their way, EXEC, registers. Read-only."""
+"""Program to :class:`Facts`: liveness by lanes, pending loads, EXEC, registers. Read-only."""
 
 from luthier_py.program.analysis.definitions import Definitions, Reaching
 from luthier_py.program.analysis.edges import Edge, edges_of, group_edges_by_target

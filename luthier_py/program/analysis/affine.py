@@ -9,7 +9,7 @@ that EXEC had at some time. Scopes are a chain, each within the one before it, t
     all, at the start, in the `if`      ("in the `if`": EXEC as the last s_and_saveexec left it)
 
 EXEC is one of them. A mask register is known to lie between two of them, which is how the end of an `if` finds back to
-the scope that it began with. What the scopes of joining paths share stays; EXEC there becomes a scope of its own.
+the scope that it began with. What the scopes of joining paths share stays; EXEC there becomes a separate scope.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Places:
     """For each instruction its node, and its index in the node. ``starts``: of a function's nodes, with the first.
-    ``seen``: for code by which places are named, too, the code that stands for it."""
+    ``seen``: for code by which places are named, too, the code that replaces it."""
 
     starts: Mapping[Columns, tuple[int, list[int]]]
     seen: Mapping[Columns, Columns] = field(default_factory=dict)
@@ -215,7 +215,8 @@ def solve(
 
     ``edges`` point with the flow, ``boundary`` is what comes from outside. Of the nodes to look at, the first one in
     the program is next, or the last one if the flow is ``backward``.
-    ``along(a, b, state)`` may refine what goes from a to b. States must form a lattice without infinite ascent.
+    ``along(a, b, state)`` may refine the state that flows from a to b. States must form a lattice without infinite
+    ascent.
     """
     inputs: list[Solved | None] = list(boundary)
     outputs: list[Solved | None] = [None] * len(inputs)

@@ -38,7 +38,7 @@ class Edge:
 
 
 def edges_of(function: Function) -> tuple[Edge, ...]:
-    """By source, the way of a taken branch first."""
+    """Edges by source, the way of a taken branch first."""
     blocks = {block.address: block for block in function.blocks}
     return tuple(edge for block in function.blocks for edge in _make_outgoing_edges(block, blocks))
 

@@ -83,7 +83,7 @@ _PARTICULAR = OpFlag.INDEXES_REGISTERS | OpFlag.IGNORES_EXEC | OpFlag.READS_OTHE
 
 
 def usual_effects(distinct: Kinds) -> list[Effect]:
-    """Of each kind, where some lane is active and no mode changes what vector instructions mean."""
+    """The effects of each kind, where some lane is active and no mode changes what vector instructions mean."""
     masks, mode = distinct.masks, 1 << MODE
     reads = [(read | mode) ^ mode for read in masks.reads]
     kills = [(write | part) ^ part for write, part in zip(masks.writes, (p | mode for p in masks.partial), strict=True)]
@@ -94,7 +94,7 @@ def usual_effects(distinct: Kinds) -> list[Effect]:
 
 
 def summarise_effects(effects: Iterable[Effect]) -> Summary:
-    """Of instructions in a row, the first one first."""
+    """The summary of instructions in a row, the first one first."""
     reads = kills = wave_reads = 0
     for read, kill, wave_read in effects:
         reads |= (read | kills) ^ kills

@@ -35,7 +35,7 @@ class Facts:
     def __init__(
         self, program: Program, instead: Mapping[Instr, Inst] | None = None, written: RegSet = NO_REGS
     ) -> None:
-        """``instead``: what stands for some instructions of ``program``, whose instructions are still the places;
+        """``instead``: replacements of some instructions of ``program``, whose instructions are still the places;
         ``written``: registers that inserted code writes somewhere."""
         self.program = program
         self._edited = replace_instructions(program, instead) if instead else program
@@ -48,9 +48,9 @@ class Facts:
         self._reads: Mapping[tuple[int, int], RegSet] = {}  # by node and place in it
 
     def with_instead(self, instead: Mapping[Instr, Inst], written: RegSet = NO_REGS) -> Facts:
-        """Facts of a program where other instructions stand for some: what these read and wrote does not count any
-        more, so that registers which they wrote hold what they held before. ``written``: registers that inserted code
-        writes somewhere: masks in them are unknown."""
+        """Facts of a program where other instructions replace some: what the replaced ones read and wrote does not
+        count any more, so that registers which they wrote hold what they held before. ``written``: registers that
+        inserted code writes somewhere: masks in them are unknown."""
         return Facts(self.program, instead, written) if instead or written.sgpr else self
 
     def with_reads(

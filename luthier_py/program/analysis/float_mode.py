@@ -18,7 +18,8 @@ from luthier_py.program.ir import Function
 
 PLAIN_MODE = 0x3F0
 """MODE that hooks are compiled for, and that compute kernels have by default (LLVM, SIModeRegisterDefaults): floats
-round to nearest even (3:0), denormals are kept (7:4), DX10_CLAMP and IEEE are on (9:8), FP16_OVFL is off (23)."""
+round to nearest even (3:0), denormals are not flushed (7:4), DX10_CLAMP and IEEE are on (9:8), FP16_OVFL is off
+(23)."""
 
 
 def fields_unlike_plain(
@@ -32,8 +33,8 @@ def fields_unlike_plain(
 
 
 def depends_on_mode(inst: Inst) -> bool:
-    """Whether the instruction reads MODE: what it computes, or copies, depends on how floats round or denormals are
-    kept."""
+    """Whether the instruction reads MODE: what it computes, or copies, depends on rounding or on flushing of
+    denormals."""
     return bool(inst.reads.sgpr >> MODE & 1)
 
 

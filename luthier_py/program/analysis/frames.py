@@ -59,7 +59,7 @@ class Frames:
         return tuple(found)
 
     def lines_at(self, pc: int) -> tuple[SourceLine, ...]:
-        """Of these frames, those that are known; that of the instruction alone where no function is known."""
+        """The lines of these frames that are known; that of the instruction alone where no function is known."""
         around = self.at(pc)
         lines = [frame.line for frame in around] if around else [self.lines.at(pc)]
         return tuple(line for line in lines if line is not None)

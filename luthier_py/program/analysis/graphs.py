@@ -45,7 +45,7 @@ def call_graph(program: Program) -> nx.MultiDiGraph[Function]:
 
 
 def post_dominators(function: Function) -> Mapping[Block, Block | None]:
-    """Of each block the nearest other one that every way from it to the function's end leads through; None where ways
+    """For each block the nearest other one that every way from it to the function's end leads through; None where ways
     have nothing in common but the end. Blocks from which no way leads to the end are left out."""
     # None is the end
     before: dict[Block | None, list[Block | None]] = {None: [each for each in function.blocks if not each.successors]}

@@ -38,11 +38,11 @@ class GivenLaunch:
 
     @property
     def items(self) -> int:
-        """Of a work-group."""
+        """The work-items of a work-group."""
         return self.block[0] * self.block[1] * self.block[2]
 
     def dword(self, axis: Axis, at: int) -> int:
-        """Of the kernarg segment or the dispatch packet."""
+        """A dword of the kernarg segment or the dispatch packet."""
         items = [groups * side for groups, side in zip(self.grid, self.block, strict=True)]
         packet = struct.pack("<2H4H3I", 0, 0, *self.block, 0, *items)
         content = packet if axis is Axis.PACKET else self.arguments

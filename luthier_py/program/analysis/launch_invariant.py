@@ -315,7 +315,7 @@ def heads(stops: Mapping[int, Stop], first: int) -> frozenset[int]:
 
 
 def prune_steps(stops: Mapping[int, Stop]) -> dict[int, Stop]:
-    """With those steps alone out of which something comes to a branch or to EXEC."""
+    """The stops with those steps alone that a branch or EXEC depends on."""
     live = dict.fromkeys(stops, 0)
     found = dict(stops)
     changed = True

@@ -45,7 +45,7 @@ class LineRange:
 
 
 def line_ranges(function: Function, frames: Frames) -> Mapping[int, LineRange]:
-    """By address."""
+    """Ranges of lines by address."""
     own = {block.address: [_own(frames, instr.pc) for instr in block.instrs] for block in function.blocks}
     file = next((line.file for lines in own.values() for line in lines if line is not None), None)
     if file is None:

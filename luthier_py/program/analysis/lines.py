@@ -43,7 +43,7 @@ class SourceLines:
         return self.lines[place] if place >= 0 else None
 
     def first_at(self, pcs: Iterable[int]) -> SourceLine | None:
-        """Of the first of them that has one."""
+        """The line of the first of them that has one."""
         return next((line for pc in pcs if (line := self.at(pc)) is not None), None)
 
     def texts_at(self, pcs: Iterable[int]) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class SourceLines:
 
     @property
     def extents(self) -> dict[str, tuple[int, int]]:
-        """Of each file, by name: the first of its lines that have code, and the last."""
+        """For each file, by name: the first of its lines that have code, and the last."""
         found: dict[str, tuple[int, int]] = {}
         for line in filter(None, self.lines):
             first, last = found.get(line.file, (line.line, line.line))
@@ -69,7 +69,7 @@ class SourceLines:
 
 
 def line_order(text: str | None) -> tuple[str, int]:
-    """To sort texts of lines by: files by their names, their lines by number, ranges by their first."""
+    """A key that sorts texts of lines: files by their names, their lines by number, ranges by their first."""
     file, _, lines = (text or "").rpartition(":")
     first = lines.partition("-")[0]
     return (file, int(first)) if first.isdecimal() else (text or "", 0)

@@ -1,4 +1,4 @@
-"""Which registers may still be read: liveness that knows lanes.
+"""Which registers may still be read: liveness by lanes.
 
 In: the supergraph, and the states of lanes on it. Out: :class:`Liveness`. For each point there are two sets:
 
@@ -55,7 +55,7 @@ class Flowing(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A segment as liveness goes through it: which of the states after it follow each state (None: itself), and whether
+    """A segment as liveness passes it: which of the states after it follow each state (None: itself), and whether
     the state is active."""
 
     following: list[tuple[int, ...]] | None
@@ -142,7 +142,7 @@ class Liveness:
         return Live(live.active | reads | EXEC_BITS, live.inactive | wave_reads)
 
     def at_heads(self, indices: Iterable[int]) -> Live:
-        """Of several nodes, in whatever way a lane comes there."""
+        """What is live at the heads of several nodes, in whatever way a lane comes there."""
         found = [self.at_head(index) for index in indices]
         return Live(_union(live.active for live in found) | EXEC_BITS, _union(live.inactive for live in found))
 

@@ -47,7 +47,7 @@ def dominators(function: Function) -> dict[Block, Block | None]:
 
 
 def loops_of(function: Function) -> tuple[Loop, ...]:
-    """By header, outer ones before those inside of them."""
+    """Loops by header, outer ones before those inside of them."""
     immediate, edges = dominators(function), edges_of(function)
     backs: defaultdict[Block, list[Edge]] = defaultdict(list)
     for edge in edges:
@@ -70,7 +70,7 @@ def loops_of(function: Function) -> tuple[Loop, ...]:
 
 
 def innermost_loops(function: Function) -> dict[Block, Loop]:
-    """Of each block that is in a loop, the smallest one."""
+    """The smallest loop of each block that is in one."""
     found: dict[Block, Loop] = {}
     for loop in sorted(loops_of(function), key=lambda loop: -len(loop.blocks)):
         found.update(dict.fromkeys(loop.blocks, loop))

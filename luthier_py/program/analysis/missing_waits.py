@@ -32,7 +32,7 @@ class MissingWait:
 
 
 def missing_waits(program: Program) -> tuple[MissingWait, ...]:
-    """By function and address; those at barriers last."""
+    """Missing waits by function and address; those at barriers last."""
     graph = supergraph(program)
     waits = Waits(program.isa, graph, flat_as_memory=True)
     found = [each for function in program.functions if not function.incomplete

@@ -38,7 +38,7 @@ class ProgramEffects:
         self._modes = graph.where(changes_modes, Kinds.inst)
 
     def inside(self, index: int) -> list[Effect]:
-        """For each instruction of a node."""
+        """The effects of each instruction of a node."""
         node, state = self.graph.nodes[index], self._states[index]
         numbers = self._numbers[node.function.code][node.start : node.stop]
         found = [self._usual[number] for number in numbers.tolist()]

@@ -49,7 +49,7 @@ class Spanning:
         return {p: values[p] + height[self.ends[p][0]] - height[self.ends[p][1]] for p in self.counted}
 
     def executions(self, counts: Mapping[int, int]) -> list[int]:
-        """Of all pieces, from those of the counted ones."""
+        """The executions of all pieces, from those of the counted ones."""
         surplus: dict[int, int] = defaultdict(int)
         found = [0] * self.pieces
         for piece, count in counts.items():
@@ -75,7 +75,7 @@ class Spanning:
         for piece, near, far in reversed(self.grown):
             labels[piece] = around[far]
             around[near] ^= around[far]
-        groups: dict[int, int] = {}  # nothing ever flows through a bridge: it is a region of its own
+        groups: dict[int, int] = {}  # nothing ever flows through a bridge: it is a separate region
         return [groups.setdefault(label or -1 - piece, len(groups)) for piece, label in enumerate(labels)]
 
 

@@ -42,7 +42,7 @@ class StaticCounts:
     """The dwords of the launch's arguments and shape that it follows from."""
 
     def holds_for(self, given: GivenLaunch) -> bool:
-        """For another launch of as many work-groups of the same size."""
+        """Whether the counts hold for another launch of as many work-groups of the same size."""
         return all(given.dword(axis, at) == number for (axis, at), number in self.read.items())
 
 

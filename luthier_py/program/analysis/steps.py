@@ -33,7 +33,7 @@ class Steps:
 
 
 def steps_of(function: Function) -> dict[int, Steps]:
-    """By block, of loops of one block."""
+    """Steps of loops of one block, by block."""
     moved = {
         block.address: found
         for block in function.blocks

@@ -129,7 +129,7 @@ class Walk:
         self.tally = Walked()
 
     def go(self) -> None:
-        """From the start to the end; raises Varies."""
+        """Walk from the start to the end; raises Varies."""
         at = self._limits.launch_invariants.first
         while at != EXIT:
             self._arrive(at)

@@ -4,12 +4,12 @@ In: the code and blocks of one function. Out: :class:`Chain` (a s_getpc with its
 :class:`ChainUses` (what each s_swappc and s_setpc may reach, and which chains are for nothing else).
 
 Invariant: a chain that does not escape reaches no instruction but moves, and calls or jumps that take
-exactly this chain. What a chain adds to the PC, or takes away, are literals, or registers of which `offsets` knows what
-they hold there: its value is the same in every run. It is a may-analysis: a register is mapped to everything that it
-may hold of interest, OTHER standing for the rest; so a call is direct only if one chain alone reaches it on every path.
-It assumes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): a value in s32 or above that is read
-after a call is the one from before it. Below, compilers may rely on what a callee leaves alone, and keep values there:
-a register that who is called does not touch is what it was; any other may be, or may be something else.
+exactly this chain. What a chain adds to the PC, or takes away, are literals, or registers whose value `offsets`
+computes there: its value is the same in every run. It is a may-analysis: a register is mapped to everything that it may
+hold of interest, OTHER standing for the rest; so a call is direct only if one chain alone reaches it on every path. It
+assumes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): a value in s32 or above that is read after a
+call is the one from before it. Below, compilers may rely on what a callee leaves alone, and keep values there: a
+register that the callee does not touch is what it was; any other may be, or may be something else.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ class Instr(NamedTuple):
 
     @property
     def result_types(self) -> tuple[str, ...]:
-        """Of its results: u32, i16, f64 ...; 2f16 where they are packed, b for a mask with a bit for each lane."""
+        """The types of its results: u32, i16, f64 ...; 2f16 where they are packed, b for a mask with a bit for each
+        lane."""
         return result_types(self.inst)
 
     def __repr__(self) -> str:
@@ -217,7 +218,7 @@ class Function:
 
     @property
     def size_bytes(self) -> int:
-        """From the first instruction to the last one, padding between them included."""
+        """The size from the first instruction to the last one, padding between them included."""
         return self.end - self.address
 
     def block(self, address: int) -> Block:

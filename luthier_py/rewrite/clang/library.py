@@ -60,7 +60,7 @@ def constants(processor: str) -> dict[str, str]:
 
 
 def version_module(processor: str) -> str:
-    """As clang's driver names it (ROCm.h, RocmInstallationDetector)."""
+    """The module's name in clang's driver (ROCm.h, RocmInstallationDetector)."""
     return f"oclc_isa_version_{processor.removeprefix('gfx')}"
 
 

@@ -128,7 +128,7 @@ class Slice:
         return Instrs(self.code, self.start, self.stop)
 
     def place(self, pc: int) -> int:
-        """Of the first instruction from an address on."""
+        """The place of the first instruction from an address on."""
         return bisect_left(self.code.bounds[0], pc, self.start, self.stop)
 
     def cut(self, at: int) -> tuple[Slice, ...]:

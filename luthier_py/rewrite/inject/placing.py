@@ -41,7 +41,7 @@ class Calls:
 
     @property
     def told(self) -> list[tuple[Insertion, Allotted]]:
-        """Of each call, by its number, what it is and what it got."""
+        """Each call and its registers, by number."""
         return [(made[0], allotted) for made, allotted in zip(self.made, self.allotted, strict=True)]
 
     def add(self, insertion: Insertion) -> None:

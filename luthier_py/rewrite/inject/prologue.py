@@ -46,7 +46,7 @@ def prologues(
     locations: Mapping[PersistentValue, AssignedLocation],
     private: bool,
 ) -> dict[Function, Prologue]:
-    """By the function that waves start in; ``starts``: the descriptors of kernels' clones."""
+    """Prologues by the function that waves start in; ``starts``: the descriptors of kernels' clones."""
     found: dict[Function, Prologue] = {}
     for kernel, start in starts.items():
         entries = entries_of(kernel, start)

@@ -74,7 +74,7 @@ class Site:
 
 
 def last_of_all(insertions: Iterable[Insertion]) -> dict[int, Insertion]:
-    """By the pc of instructions that end waves: what is called last before them, of all that may go there.
+    """The last call before each instruction that ends waves, by its pc.
     ``insertions``: in the order in which they run."""
     return {instr.pc: insertion for insertion in insertions for instr, place in insertion.places
             if place is Place.BEFORE and OpFlag.END in instr.op.flags}

@@ -4,13 +4,13 @@ In: a clone, or its text. Out: the other. Invariant: printing what was parsed gi
 
     clone k.luthier of 0x1000
     .x1000:                                         ; a block; `.1:` is a point of inserted code
-      0x1000                    | s_mov_b32 s0, 0   ; of a slice: stands as it is
+      0x1000                    | s_mov_b32 s0, 0   ; of a slice: unchanged
       0x1004                    = s_cbranch_scc1 -> .x1000                    ; the application's, names what moves
       call 0 add before 0x1008  + s_getpc_b64 s[4:5]                          ; inserted
       call 0 add before 0x1008  + s_add_u32 s4, s4, ? -> low total+8 - .1     ; a literal that is filled in
       call 0 add before 0x1008  * v_mov_b32_e32 v1, 0                         ; of the hook
       wait                      + s_nop 4
-      0x100c                    ~ s_nop 0             ; stands for the application's
+      0x100c                    ~ s_nop 0             ; replaces the application's
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ class _Code:
         return self.code.where(self.distinct.match_ops(lambda op: not goes_on(self.isa, op)))
 
     def window(self, item: Slice) -> int:
-        """From where on the end of a slice may still owe wait states; -1 if what is pending before it may be among
-        them."""
+        """The place from which the end of a slice may leave wait states pending; -1 if hazards from before it may be
+        among them."""
         if not self.longest:
             return item.stop
         start = bisect_right(self.states, self.states[item.stop] - self.longest) - 1
@@ -253,8 +253,8 @@ class _Walk:
         return pending
 
     def through_run(self, item: Run, pending: PendingByOrigin) -> PendingByOrigin:
-        """What was pending before joins what a hook's instructions owe among themselves, unless something is missing or
-        a chain goes on."""
+        """What was pending before joins the pending hazards of a hook's instructions, unless something is missing or a
+        chain continues."""
         before = pending
         for at in range(item.start, item.stop):
             if not before:

@@ -58,7 +58,7 @@ class Code:
     reads it instead of `frame_bytes`."""
 
     def pack(self) -> bytes:
-        """As bytes, for the cache."""
+        """The code as bytes, for the cache."""
         rows = (_ROW.pack(p.offset, p.position, p.added, p.kind) for p in self.fields)
         name = self.name.encode()
         sizes = _COUNT.pack(len(self.fields), self.frame_bytes, len(name), len(self.said))

@@ -65,7 +65,7 @@ class TextFunction:
 
     @property
     def lines(self) -> Iterator[str]:
-        """Of all blocks."""
+        """The lines of all blocks."""
         return (line for lines in self.blocks.values() for line in lines)
 
 
@@ -108,7 +108,7 @@ def without_expressions(body: str) -> str:
 
 
 def rename_sources(text: str, names: Mapping[str, str]) -> str:
-    """With other labels of the blocks that values of phis come from."""
+    """The text with other labels of the blocks that values of phis come from."""
     return _PHI.sub(lambda phi: _FROM_BLOCK.sub(lambda found: f", %{names[found[1]]}", phi[0]), text)
 
 
@@ -237,5 +237,5 @@ def assembly_in(text: str) -> list[str]:
 
 
 def without_assembly(text: str, start: str) -> str:
-    """With nothing in the place of inline assembly that begins so."""
+    """The text without inline assembly that begins so."""
     return _ASSEMBLY.sub(lambda found: f'{found[1]}""' if found[2].startswith(start) else found[0], text)

@@ -152,8 +152,8 @@ def string_of(text: str) -> str:
 
 
 def rows_of_annotations(text: str) -> list[tuple[str, str, str, int]]:
-    """Of the definition of llvm.global.annotations: what each row is about, constants with its text and its file, and
-    its line."""
+    """Rows of the definition of llvm.global.annotations: what each row is about, constants with its text and its file,
+    and its line."""
     rows = _ANNOTATION.findall(_BEFORE_ROWS.sub("", text))
     return [(unquote_name(symbol), words, file, int(line)) for symbol, words, file, line in rows]
 
@@ -162,12 +162,12 @@ def rows_of_annotations(text: str) -> list[tuple[str, str, str, int]]:
 
 
 def renumber_metadata(text: str, by: int) -> str:
-    """With all numbers of attributes and metadata ``by`` higher."""
+    """The text with all numbers of attributes and metadata ``by`` higher."""
     return _NUMBERED.sub(lambda found: found[1] or f"{found[2]}{int(found[3]) + by}", text)
 
 
 def numbers(text: str, mark: str) -> set[int]:
-    """Of attributes (#) or metadata (!)."""
+    """The numbers of attributes (#) or metadata (!)."""
     return {int(number) for _, found, number in _NUMBERED.findall(text) if found == mark}
 
 
@@ -187,7 +187,7 @@ def locations_of(text: str) -> list[int]:
 
 
 def fields_of(node: str) -> dict[str, object]:
-    """Of a node; references as numbers, texts without their quotes."""
+    """The fields of a node; references as numbers, texts without their quotes."""
     return {name: int(value[1:]) if value[:1] == "!" and value[1:].isdigit() else value.strip('" ')
             for name, value in _FIELD.findall(node)}
 

@@ -56,7 +56,7 @@ def symbol_of(text: str) -> str:
 
 
 def replace_symbols(text: str, values: Mapping[str, str]) -> str:
-    """With values in the place of symbols."""
+    """The text with values in the place of symbols."""
     return _SYMBOL.sub(lambda found: values.get(unquote_name(found[1] or ""), found[0]), text)
 
 
@@ -74,7 +74,7 @@ def rename_values(text: str, rename: Callable[[str], str]) -> str:
 
 
 def split_at_commas(parameters: str) -> list[str]:
-    """At commas that are in no brackets."""
+    """Split at commas that are in no brackets."""
     parts, depth = [""], 0
     for character in parameters:
         depth += (character in "([{<") - (character in ")]}>")

@@ -63,7 +63,7 @@ class LaunchResult:
 
     @property
     def workitems(self) -> int:
-        """In a work-group."""
+        """The number of work-items in a work-group."""
         return self.block[0] * self.block[1] * self.block[2]
 
 
@@ -96,8 +96,8 @@ class Tool:
     reports_untouched: bool = False
     """Launches of kernels in which nothing was inserted are reported, too."""
     marks_memory: bool = False
-    """Memory that a program allocates holds numbers made of its addresses until the program writes it
-    (tool.allocations, `unwritten`)."""
+    """Memory that a program allocates holds numbers made of its addresses until it is written (tool.allocations,
+    `unwritten`)."""
     finds: bool = False
     """Whether it looks for mistakes, of which `findings` says how many there are."""
     amounts: ClassVar[Amounts | None] = None
@@ -149,7 +149,7 @@ class Tool:
 
     @property
     def option_values(self) -> Mapping[str, Any]:
-        """Of all options, by name."""
+        """The values of all options, by name."""
         return self._options
 
     def reads(self, path: str | PathLike[str]) -> Path:

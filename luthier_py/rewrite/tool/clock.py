@@ -30,10 +30,10 @@ class Clock:
         return self.bits == 64
 
     def between(self, begin: NDArray[Any], end: NDArray[Any]) -> NDArray[Any]:
-        """Of each wave."""
+        """The cycles of each wave."""
         found: NDArray[Any] = (end - begin) & np.uint64(self.mask)
         return found
 
     def span(self, begins: NDArray[Any], ends: NDArray[Any]) -> int | None:
-        """From the first begin to the last end; None where waves cannot be compared, or there are none."""
+        """The cycles from the first begin to the last end; None where waves cannot be compared, or there are none."""
         return int(ends.max() - begins.min()) if self.compares_waves and begins.size else None

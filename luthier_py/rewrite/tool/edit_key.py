@@ -39,8 +39,8 @@ def edit_key(tool: Tool) -> str | None:
 
 
 def source_files(kind: type[Tool]) -> Iterator[Path]:
-    """Of the modules of a tool's class and of the classes that it is derived from, and of what these declare by
-    ``sources``; none of this package. A module without a file gives a path that does not exist."""
+    """The files of the modules of a tool's class and of the classes that it is derived from, and of what these declare
+    by ``sources``; none of this package. A module without a file gives a path that does not exist."""
     for each in kind.__mro__:
         if each.__module__.partition(".")[0] not in _KEYED_OTHERWISE:
             module = sys.modules[each.__module__]

@@ -45,7 +45,7 @@ class Turn(IntEnum):
     ARRIVE = 1  # control has come over an edge
     BODY = 2    # all others
     INSTEAD = 3  # a hook takes the place of the instruction
-    LEAVE = 4   # it goes over an edge
+    LEAVE = 4   # control takes an edge
     EXIT = 5    # the wave or function ends
 
 
@@ -162,7 +162,7 @@ class Edits:
         return len(self.insertions) + len(self.instead) - sum(i.turn is Turn.INSTEAD for i in self.insertions)
 
     def by_tool(self, insertions: Iterable[Insertion]) -> dict[str, list[Insertion]]:
-        """Of several tools, the calls of each that has any."""
+        """The calls of each of several tools that has any."""
         found: dict[str, list[Insertion]] = {}
         for insertion in insertions:
             name = next((name for name, first in reversed(self.tools) if first <= insertion.order), "")

@@ -28,7 +28,8 @@ class Several(Tool):
     """Tools that instrument one copy together."""
 
     def __init__(self, *tools: Tool) -> None:
-        """Invalid where two have the same name, or require different values of what is the same for all."""
+        """Invalid where two, or variables of two, have one name, or require different values of what is the same for
+        all."""
         self._parts = parts = tuple(part for tool in tools for part in tool.together)
         self.name = ",".join(part.name for part in parts)
         self.variables = tuple(variable for part in parts for variable in part.variables)
@@ -102,7 +103,7 @@ class Several(Tool):
             part.launching(own)
 
     def name_channel(self, channel: Channel) -> str:
-        """With its tool's name, where another one has a channel of that name."""
+        """The channel's name, with its tool's where another one has a channel of that name."""
         alike = sum(each.attribute == channel.attribute for each in self.channels)
         owner = next((part.name for part in self._parts if channel in part.channels), self.name)
         return channel.attribute if alike < 2 else f"{owner}.{channel.attribute}"
@@ -114,7 +115,7 @@ class Several(Tool):
                 part.received(channel, own, records)
 
     def report(self, launch: LaunchResult) -> dict[str, Any]:
-        """By tool; None where one has nothing to do in this program."""
+        """Reports by tool; None where one has nothing to do in this program."""
         return {**dict.fromkeys(part.name for part in self._parts),
                 **{part.name: part.report(own) for part, own in self._each(launch)}}
 
@@ -124,7 +125,7 @@ class Several(Tool):
         return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
 
     def findings(self, report: Mapping[str, Any]) -> int:
-        """Of all."""
+        """The mistakes that all tools report."""
         return sum(part.findings(report[part.name]) for part in self._parts if report[part.name] is not None)
 
     def text(self, launch: LaunchResult, report: Mapping[str, Any]) -> str:

@@ -109,7 +109,7 @@ class Variable(_Declared):
 
     @property
     def align_bytes(self) -> int:
-        """That of its elements, one behind the other."""
+        """The alignment of its elements, one behind the other."""
         return min(self.type.size_bytes & -self.type.size_bytes, 8)
 
     @property

@@ -26,7 +26,7 @@ def select_operand_names(op: OpInfo, wanted: tuple[str, ...]) -> Iterator[str]:
 
 @cache
 def sources(op: OpInfo, row: Lanes | Scalar) -> tuple[str, ...]:
-    """For each source of the signature an operand or a register."""
+    """The operand or register of each source of the signature."""
     values = list(select_operand_names(op, _VALUES))
     plain = sum(not slot.special for slot in row.signature.sources)
     if isinstance(row, Scalar) and len(values) < plain:  # S_CMPK reads its sdst field
@@ -45,7 +45,7 @@ def sources(op: OpInfo, row: Lanes | Scalar) -> tuple[str, ...]:
 
 @cache
 def results(op: OpInfo, row: Lanes | Scalar) -> tuple[str, ...]:
-    """For each result of the signature an operand or a register."""
+    """The operand or register of each result of the signature."""
     targets = iter([*select_operand_names(op, DESTINATIONS), *(["src0"] if len(row.signature.results) > 1 else [])])
     found = []
     for slot in row.signature.results:

@@ -72,7 +72,7 @@ class DomainEvaluator:
         return found
 
     def decision(self, row: Branch, read: ReadDomainValue) -> DomainValue:
-        """Of a branch on a register: not 0 where it is taken."""
+        """The decision of a branch on a register: not 0 where it is taken."""
         if row.register == "scc":
             known = read(RegFile.SGPR, SCC)
         else:

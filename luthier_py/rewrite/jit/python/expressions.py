@@ -139,7 +139,7 @@ class Expressions(TypedScope):
         return isinstance(node, ast.Subscript) or isinstance(node, ast.Attribute) and self.is_in_memory(node.value)
 
     def address(self, node: ast.expr) -> Value:
-        """Of ``pointer[index]``, or of a member of that."""
+        """The address of ``pointer[index]``, or of a member of that."""
         if isinstance(node, ast.Subscript):
             return self.element(node)
         if not isinstance(node, ast.Attribute) or not self.has_local_root(node):

@@ -80,11 +80,11 @@ class Scope:
         self.root = self.region
 
     def key(self, name: object) -> Key:
-        """For Differs: of a local by name, or of a loop by line and column, in this function or inlined call."""
+        """A key for Differs, of a local by name, or of a loop by line and column, in this function or inlined call."""
         return self.number, name
 
     def result_key(self, index: int) -> Key:
-        """For Differs: of result number ``index`` of this function or inlined call."""
+        """A key for Differs, of result number ``index`` of this function or inlined call."""
         return self.number, ("result", index)
 
 

@@ -72,7 +72,7 @@ class Allocations(Variable):
 
     @property
     def pointer(self) -> Pointer:
-        """Of the cell that holds the table's address."""
+        """A pointer to the cell that holds the table's address."""
         return Pointer(Pointer(U64))
 
     @property

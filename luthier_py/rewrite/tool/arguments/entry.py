@@ -30,7 +30,7 @@ class Entry(Enum):
 
     @property
     def type(self) -> Scalar:
-        """Of the hook's parameter that takes it."""
+        """The type of the hook's parameter that takes it."""
         return U64 if self in _WIDE else U32
 
     @property

@@ -25,7 +25,7 @@ VALUE_BYTES = 8
 class LaunchParameter(Variable):
     """A number that the host sets before each launch, and that hooks take as a parameter of that type.
 
-    ``tool.limit = 5``, outside or in `Tool.launching`, holds for launches from then on.
+    ``tool.limit = 5``, at any time or in `Tool.launching`, holds for launches from then on.
     """
 
     __slots__ = ("default",)

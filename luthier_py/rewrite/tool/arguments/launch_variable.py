@@ -79,7 +79,7 @@ class LaunchVariable(Variable):
 
     @property
     def pointer(self) -> Pointer:
-        """Of the cell that holds the memory's address."""
+        """A pointer to the cell that holds the memory's address."""
         return Pointer(Pointer(self.element))
 
     @property

@@ -26,7 +26,7 @@ def number_waves(m: Mutator, wave: WaveVariable) -> None:
 
 
 def waves_in_group(launch: LaunchResult, wave_size: int) -> int:
-    """Of a work-group that is not at the edge."""
+    """The number of waves of a work-group that is not at the edge."""
     return -(-launch.workitems // wave_size)
 
 

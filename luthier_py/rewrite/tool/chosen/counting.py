@@ -40,7 +40,7 @@ class Stretch:
 
     @property
     def first(self) -> Instr:
-        """Of the instructions."""
+        """The first of the instructions."""
         return instr_at(self.block.code, self.places[0])
 
     @property
@@ -72,7 +72,7 @@ def instrs_at(code: Columns, places: Sequence[int]) -> Sequence[Instr]:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Stretches of one function that a wave runs equally often until its end: what counts one counts all."""
+    """Ranges of one function (`Stretch`) that a wave runs equally often until its end: what counts one counts all."""
 
     stretches: tuple[Stretch, ...]
 
@@ -124,12 +124,12 @@ class Following:
         return tuple(found[run] for run in self.counted)
 
     def executions(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """Of each stretch, from the counters' values."""
+        """The executions of each Stretch, from the counters' values."""
         found = self._derive_executions(counts)
         return tuple(found[run] for run in self.runs)
 
     def taken(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """Of each edge, likewise."""
+        """How often each edge is taken, likewise."""
         found = self._derive_executions(counts)
         return tuple(found[edge] for edge in self.edges)
 

@@ -59,7 +59,7 @@ def _runs(block: Block, ending: Sequence[int]) -> list[Stretch]:
 
 
 def steps_of_runs(function: Function, runs: Sequence[Stretch]) -> dict[int, Steps]:
-    """Of loops that do not begin at a place where another one does."""
+    """Steps of loops that do not begin at a place where another one does."""
     loops = steps_of(function)
     found: dict[int, Steps] = {}
     places: set[Instr] = set()

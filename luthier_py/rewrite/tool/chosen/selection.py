@@ -117,7 +117,7 @@ class Selection:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
-        """From values by option name."""
+        """The selection that option values by name give."""
         fields = {name.lower().removeprefix("luthier_").removeprefix("tool_"): values[name] for name in EVERY_TOOL}
         for name in ("output", "report", "records"):
             fields[name] = Path(fields[name]) if fields[name] else None
@@ -125,7 +125,7 @@ class Selection:
         return cls(**fields)
 
     def of_process(self, program: int) -> Selection:
-        """With numbers in names of files: %p is the program's process, %w this one."""
+        """The selection with numbers in names of files: %p is the program's process, %w this one."""
         paths = self.output, self.report, self.records
         output, report, records = (path and Path(expand_placeholders(str(path), program)) for path in paths)
         return replace(self, output=output, report=report, records=records)

@@ -21,7 +21,7 @@ Ways = Mapping[Block, Sequence[Edge | None]]
 
 
 def ways_into(function: Function) -> Ways:
-    """By block; None where control comes from outside."""
+    """The edges into each block, by block; None where control comes from outside."""
     found = defaultdict[Block, list[Edge | None]](list, {block: [*ways] for block, ways in group_edges_by_target(
         edges_of(function)).items()})
     for entry in function.entries:

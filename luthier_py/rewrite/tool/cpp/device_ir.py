@@ -76,7 +76,7 @@ class DeviceIr:
 
     @property
     def depths(self) -> Mapping[str, Depth]:
-        """Of functions that may call themselves, as far as is declared."""
+        """Depths of functions that may call themselves, as far as is declared."""
         found = ((each.symbol, each.text.removeprefix(DEPTH_MARK), each.line) for each in self.annotations
                  if each.text.startswith(DEPTH_MARK))
         return {symbol: Depth(int(levels), line) for symbol, levels, line in found if levels.isdigit() and int(levels)}

@@ -182,7 +182,7 @@ class Hooks:
         return f"<hooks of {self._source.name}>"
 
     def ir(self, processor: str, wave_size: int) -> DeviceIr:
-        """Of the whole unit."""
+        """The LLVM text of the whole unit."""
         return self._unit(processor, wave_size).ir
 
     @property

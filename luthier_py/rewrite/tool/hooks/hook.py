@@ -99,7 +99,7 @@ class Hook:
     declared: tuple[Parameter, ...] = ()
     """The parameters of the function of such a hook."""
     captured: tuple[Variable, ...] = ()
-    """Tool variables that it names itself: the last parameters, which each call gets by itself."""
+    """Tool variables that it names itself: the last parameters, which each call gets without an argument."""
     mode: FloatMode = FloatMode.OWN
 
     @property

@@ -14,7 +14,7 @@ def describe_type(type: Type) -> str:
 
 
 def difference(given: Type, wanted: Type) -> str:
-    """Of structures with one name, and of pointers to them; of other types nothing."""
+    """How structures with one name, or pointers to them, differ; of other types nothing."""
     if str(given) != str(wanted) or given == wanted:
         return ""
     if isinstance(given, Pointer) and isinstance(wanted, Pointer):

@@ -46,7 +46,7 @@ class Scalar:
 
     @property
     def size_bytes(self) -> int:
-        """In memory."""
+        """The size in memory."""
         return struct.calcsize(self.letter)
 
     @property
@@ -77,13 +77,13 @@ class Scalar:
         return (int(value) - low) % (1 << self.bits) + low
 
     def pack(self, value: int | float | bool) -> bytes:
-        """As it is in memory; a float is rounded, and OverflowError says that it is too large."""
+        """The bytes of a value in memory; a float is rounded, and OverflowError says that it is too large."""
         if self.name == "bf16":
             return struct.pack("<f", _round_to_bf16(float(value)))[2:]
         return struct.pack(self.letter, float(value) if self.kind is Kind.FLOAT else value)
 
     def unpack(self, data: bytes) -> Any:
-        """From what is in memory."""
+        """The value of bytes in memory."""
         return self.unpack_all(data)[0]
 
     def unpack_all(self, data: bytes) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class Pointer:
 
     @property
     def size_bytes(self) -> int:
-        """In memory."""
+        """The size in memory."""
         return 4 * self.dwords
 
     @property
@@ -173,17 +173,17 @@ class Struct:
 
     @property
     def align_bytes(self) -> int:
-        """As the member that asks for most."""
+        """The largest alignment of a member."""
         return max(member.type.align_bytes for member in self.members)
 
     @property
     def size_bytes(self) -> int:
-        """In memory, with what fills it up behind the last member."""
+        """The size in memory, with what fills it up behind the last member."""
         return _align_up(self.members[-1].offset_bytes + self.members[-1].type.size_bytes, self.align_bytes)
 
     @property
     def dwords(self) -> int:
-        """Of its bytes in memory; the last one may be filled up."""
+        """The dwords of its bytes in memory; the last one may be filled up."""
         return -(-self.size_bytes // 4)
 
     @property

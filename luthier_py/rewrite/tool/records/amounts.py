@@ -52,7 +52,7 @@ class Amount:
         return replace(self, what=what)
 
     def together(self, values: Sequence[Any]) -> Any:
-        """Of several launches; None is what is not known."""
+        """The value for several launches; None is what is not known."""
         known = [value for value in values if value is not None]
         if self.adding is OfSeveral.FIRST:
             return next(filter(None, known), values[0])
@@ -82,7 +82,7 @@ class CountsBy:
     most_first: bool = False
 
     def together(self, values: Sequence[Mapping[Any, int]]) -> dict[Any, int]:
-        """Of several launches."""
+        """The value for several launches."""
         total: Counter[Any] = Counter()
         for value in values:
             total.update(value)
@@ -98,7 +98,7 @@ class RowsBy:
     ascending: bool = False
 
     def together(self, tables: Sequence[Sequence[AnyReport]], whole: AnyReport) -> list[dict[str, Any]]:
-        """Of several launches."""
+        """The value for several launches."""
         alike: dict[tuple[Any, ...], list[AnyReport]] = {}
         for row in (row for table in tables for row in table):
             key = tuple(tuple(value) if isinstance(value, list) else value for value in map(row.get, self.keys))

@@ -92,7 +92,7 @@ class InstrPlaces:
 
 
 def left_out_rows(found: Iterable[Omission]) -> list[dict[str, Any]]:
-    """As reports have them."""
+    """The rows of a report for them."""
     return [each.facts() for each in found]
 
 

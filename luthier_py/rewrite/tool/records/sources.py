@@ -104,8 +104,8 @@ class Sources:
         return between is not None and interval.covers(between)
 
     def names(self, instr: Instr) -> frozenset[str]:
-        """Of the functions that an instruction is of: the one that its line is in, and those which it was inlined into;
-        each as it is in the object, as C++ and without result, scopes and parameters."""
+        """The names of the functions that an instruction is of: the one that its line is in, and those which it was
+        inlined into; each as it is in the object, as C++ and without result, scopes and parameters."""
         found = [frame.function for frame in self.frames.at(instr.pc)] or [self._program.function_of(instr).name]
         return frozenset(spelling for name in found for spelling in spellings(name))
 
