@@ -297,7 +297,7 @@ class CallsAt:
             self.by_side[call.side][at].append(index)
 
     def select_calls(self, departure: Departure) -> list[int]:
-        """In the order in which they are to run: those behind an instruction, then those before the next one."""
+        """Calls in the order in which they are to run: those behind an instruction, then those before the next one."""
         found: list[int] = []
         if departure.source is not None:
             side = Side.TAKEN if departure.taken else Side.AFTER

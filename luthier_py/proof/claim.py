@@ -159,5 +159,5 @@ class Claim:
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Of variables and tables, in bytes."""
+        """The sizes of variables and tables, in bytes."""
         return {**self.variables, **{name: len(data) for name, data in self.tables.items()}}

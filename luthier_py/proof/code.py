@@ -27,7 +27,8 @@ FILLER = 0xBF800000
 
 
 def number(place: Reg | LaneOf | InCell) -> int:
-    """Of its first dword. Lanes that hold scalars have numbers of their own, behind those of registers and cells."""
+    """The number of its first dword. Lanes that hold scalars have numbers of their own, behind those of registers and
+    cells."""
     if isinstance(place, Reg):
         return place.number
     return lane_number(whole_number(place), place.first)

@@ -45,7 +45,7 @@ def float_modes(
     target: Target, bodies: Sequence[Body], groups: Iterable[Sequence[int]],
     kernels: Mapping[int, Sequence[KernelDescriptor]],
 ) -> list[FloatMode]:
-    """By function; ``groups``: numbers of those that may call each other; ``kernels``: by where they start."""
+    """Modes by function; ``groups``: numbers of those that may call each other; ``kernels``: by where they start."""
     found = [UNKNOWN_MODE] * len(bodies)
     for group in groups:
         starts = [each.mode(target) for k in group for each in kernels.get(bodies[k].address, ())]

@@ -174,7 +174,7 @@ class _Fields:
         return found
 
     def names(self, patterns: int) -> list[str]:
-        """Of the rows of some chains."""
+        """The names of the rows of some chains."""
         patterns |= patterns >> self.inserted
         return sorted(row.name for row in self.rows if patterns & self.within(-1, self.at(row, len(row.links))))
 

@@ -27,7 +27,7 @@ class Arguments(NamedTuple):
     held: tuple[Term, ...]
 
     def evaluate_load(self, inst: Inst, get: Callable[[int], Term]) -> dict[int, Term]:
-        """By register, if all that an instruction does is to load some of them; else nothing."""
+        """Loaded terms by register, if all that an instruction does is to load some of them; else nothing."""
         others = (each for each in inst.operands if each.name not in ("sdst", "sbase", "offset"))
         if find_meaning(inst.op) not in _LOADS or any(each.value or each.reg is not None for each in others):
             return {}

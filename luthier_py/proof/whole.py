@@ -57,7 +57,7 @@ def prove_functions(
     isa: InstructionSet, old: CodeObject, new: CodeObject, claim: Claim, functions: Sequence[ClonedFunction],
     apart: bool,
 ) -> dict[int, Proved]:
-    """By address of the original."""
+    """Prove all functions; what is proved, by address of the original."""
     return _Whole(isa, old, new, claim, functions, apart).prove()
 
 
@@ -208,7 +208,7 @@ class _Whole:
         return [regs or everything(self.isa.target) for regs in found]
 
     def descriptors(self) -> dict[int, list[KernelDescriptor]]:
-        """Of all kernels, by where they start."""
+        """The descriptors of all kernels, by where they start."""
         found: dict[int, list[KernelDescriptor]] = {}
         for kernel in self.old.kernels:
             found.setdefault(kernel.entry, []).append(kernel.descriptor)

@@ -285,7 +285,7 @@ def _tightest(limit: Limit, values: Sequence[float | None]) -> Limit:
 
 
 def budget_text(sections: Iterable[BudgetSection]) -> str:
-    """As TOML."""
+    """The budget as TOML."""
     return "\n".join([HEAD, *(line for section in sections for line in _lines_of(section))])
 
 

@@ -54,7 +54,7 @@ class Limit:
         return abs(number) * self.tolerance if self.share else self.tolerance
 
     def change(self, value: float) -> float:
-        """Of a value against the limit that it is nearest to breaking."""
+        """The change of a value against the limit that it is nearest to breaking."""
         bounds = [bound for bound in (self.most, self.least) if bound is not None]
         return value - min(bounds, key=lambda bound: abs(value - bound))
 

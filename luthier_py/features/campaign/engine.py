@@ -72,7 +72,7 @@ class Campaign(Generic[VariedT, ResultT]):
 
 
 def in_turn(run: Callable[[VariedT], ResultT]) -> Workers[VariedT, ResultT]:
-    """In this process, in order."""
+    """Run variations in this process, in order."""
     def work(waiting: Sequence[Variation[VariedT, ResultT]]) -> Ended[VariedT, ResultT]:
         for each in waiting:
             yield each, run(each.settings)

@@ -47,7 +47,7 @@ class RowStore:
             yield row
 
     def make_folder(self) -> None:
-        """For the file, where it is not there; raises OSError."""
+        """Make the file's folder, where it is not there; raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def add(self, row: Json) -> None:

@@ -34,7 +34,7 @@ class Candidate:
     share: float
 
     def filter(self, program: Program) -> str:
-        """That chooses it, as tools take it."""
+        """The filter that chooses it, as tools take it."""
         every = sorted(instr.pc for function in program.functions for instr in function.instrs)
         chosen = {*self.pcs}
         runs = ([*run] for inside, run in groupby(every, chosen.__contains__) if inside)

@@ -26,7 +26,7 @@ MOST_CURVES = 10
 
 
 def causal_summary(facts: Json) -> Json:
-    """With gains and slopes."""
+    """The facts with gains and slopes."""
     rows = [_with_gains(row, facts["cycles"]) for row in facts["candidates"]]
     return {**facts, "candidates": sorted(rows, key=lambda row: (-row["slope"], -row["share"], row["name"]))}
 
@@ -37,7 +37,7 @@ def _with_gains(row: Json, cycles: float) -> Json:
 
 
 def slope(points: Iterable[tuple[float, float]]) -> float:
-    """Of the line through the origin that is nearest to the points (least squares)."""
+    """The slope of the line through the origin that is nearest to the points (least squares)."""
     pairs = list(points)
     return sum(x * y for x, y in pairs) / sum(x * x for x, _ in pairs)
 
@@ -80,7 +80,7 @@ def _cells(row: Json) -> tuple[str, ...]:
 
 
 def causal_files(facts: Json) -> dict[str, bytes]:
-    """By suffix: points as CSV, the table, and a page."""
+    """Files by suffix: points as CSV, the table, and a page."""
     rows = [{"name": row["name"], "line": row["line"], "share": row["share"], "slope": row["slope"], **point}
             for row in facts["candidates"] for point in row["curve"]]
     return {"csv": encoded(comma_separated(rows)), "txt": encoded(f"{causal_text(facts)}\n"),

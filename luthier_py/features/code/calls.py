@@ -38,7 +38,7 @@ def _call(site: CallSite) -> Json:
 
 
 def calls_lines(parts: Iterable[CodeObject | Broken]) -> Iterator[str]:
-    """For people."""
+    """Lines for people."""
     for part in parts:
         if isinstance(part, Broken):
             yield printable(f"{part.name}: broken: {part.error}")

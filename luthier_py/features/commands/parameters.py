@@ -61,7 +61,7 @@ class Together:
 
 
 def parameters(function: Callable[..., object]) -> list[click.Parameter]:
-    """In the order in which the function has them."""
+    """Parameters in the order in which the function has them."""
     return [_parameter(each) for each in _flat(function)]
 
 

@@ -88,7 +88,7 @@ def _assess_operation(of: Target, base: str, ops: list[OpInfo]) -> Covered:
 
 
 def coverage_facts(of: Target) -> Json:
-    """Of one target."""
+    """The facts of one target."""
     found = collect_coverage(of)
     counts = Counter(each.standing for each in found)
     return {
@@ -111,7 +111,8 @@ def coverage_facts(of: Target) -> Json:
 
 
 def coverage_table(name: str, match: str = "") -> Group:
-    """Of one target, a line for each operation whose name ``match`` finds; without it, for each that is not exact."""
+    """The table of one target, a line for each operation whose name ``match`` finds; without it, for each that is not
+    exact."""
     found = collect_coverage(target(name))
     shown = [each for each in found if (
         re.search(match, each.operation, re.IGNORECASE) if match else each.standing in _TO_BE_KNOWN)]

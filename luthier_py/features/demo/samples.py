@@ -196,7 +196,7 @@ def is_right(sample: Any, launch: Launch, ran: Ran) -> bool:
 
 
 def profile_of(device: EmulatorDevice) -> LaunchProfile:
-    """Of the last launch."""
+    """The profile of the last launch."""
     assert device.profile is not None
     return device.profile
 

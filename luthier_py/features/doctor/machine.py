@@ -130,7 +130,7 @@ class Machine:
         return FoundPart("/dev/kfd", "" if allowed else "no permission", str(path))
 
     def gpus(self) -> list[FoundPart]:
-        """By the driver's topology, whose gfx_target_version is 10000 * major + 100 * minor + stepping."""
+        """The GPUs in the driver's topology, whose gfx_target_version is 10000 * major + 100 * minor + stepping."""
         found = []
         for path in sorted(glob.glob(f"{glob.escape(str(self.root))}/{NODES}")):
             text = Path(path).read_text(errors="replace")

@@ -49,7 +49,7 @@ class Attached:
 
     @property
     def reports(self) -> list[dict[str, Any]]:
-        """Of each launch so far: launch, kernel, grid, block, and the tool's report."""
+        """Reports of each launch so far: launch, kernel, grid, block, and the tool's report."""
         return list(self.verdict["reports"])
 
     def _repr_html_(self) -> str:

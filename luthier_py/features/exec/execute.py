@@ -98,7 +98,7 @@ class Executed:
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
-        """Of the process that launched most."""
+        """The verdict of the process that launched most."""
         return max(self.verdicts, key=lambda facts: int(facts["launches"]), default=None)
 
     @property

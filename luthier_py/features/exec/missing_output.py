@@ -15,7 +15,7 @@ Told = Mapping[str, Any]
 
 
 def describe_undelivered(tool: Tool, verdicts: Sequence[Told]) -> tuple[str, ...]:
-    """In the order of the processes; a program that runs many alike has each line once."""
+    """Lines in the order of the processes; a program that runs many alike has each line once."""
     lines = [line for facts in verdicts for line in _of_process(tool, facts)]
     return tuple(dict.fromkeys([*lines, *_overwritten(tool, verdicts)]))
 

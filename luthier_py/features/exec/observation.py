@@ -72,7 +72,7 @@ class Observation:
                 "--level hsa sees them",)
 
     def hand_out(self, verdict: Mapping[str, Any] | None) -> None:
-        """To the file that LUTHIER_VERDICT names."""
+        """Write the verdict to the file that LUTHIER_VERDICT names."""
         path = os.environ.get(VERDICT)
         if not path or verdict is None:
             return

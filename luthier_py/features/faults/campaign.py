@@ -102,7 +102,7 @@ def _inject_fault(bench: Bench, campaign: FaultCampaign, number: int) -> KernelF
 
 
 def campaign_identity(subject: object, drawing: object, settings: RunSettings) -> str:
-    """Of all that decides what becomes of fault N; how many there are does not."""
+    """A digest of all that decides what becomes of fault N; how many there are does not."""
     given = repr((subject, drawing, settings.device, settings.stack, settings.launch, our_content(),
                   tool_content(TOOL)))
     return sha256(given.encode()).hexdigest()

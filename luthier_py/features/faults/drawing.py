@@ -92,7 +92,8 @@ class InjectedFault:
         return {**self.place(), "MODEL": "none"}
 
     def options_of_opcode(self, hit: Mapping[str, Any], chosen: str) -> dict[str, str]:
-        """Of a fault in each execution of the opcode that was ``hit``, in its lane; ``chosen``: INSTRUMENT."""
+        """The options of a fault in each execution of the opcode that was ``hit``, in its lane; ``chosen``:
+        INSTRUMENT."""
         mask = 1 << self.bit ^ (0xFFFFFFFF if self.model == "opcode_0" else 0)
         return {"MODEL": OF_OPCODE[self.model], "MASK": str(mask), "LANE": str(hit["lane"] or 0),
                 "INSTRUMENT": narrow_filter(chosen, f"opcode = {hit['opcode']}")}
@@ -115,5 +116,5 @@ def draw_fault(number: int, seed: int, models: Sequence[str], written: WrittenRe
 
 
 def as_words(options: Mapping[str, str]) -> str:
-    """As a command line has them."""
+    """The options as a command line has them."""
     return shlex.join(word for name, value in options.items() for word in ("-O", f"{name}={value}"))

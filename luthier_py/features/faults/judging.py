@@ -102,12 +102,12 @@ def _at(injection: Injection, seen: Mapping[str, Any] | None) -> Injection:
 
 
 def instruction_limit(chosen: LaunchOptions, instructions: int) -> int:
-    """Of launches that execute so many without a fault."""
+    """The limit of launches that execute so many without a fault."""
     return chosen.instruction_limit or max(LEAST_INSTRUCTIONS, TIMES_AS_MANY * instructions)
 
 
 def effect_of_failure(fault: str | None) -> FaultEffect:
-    """Of a launch that failed; ``fault``: the kind, None where no wave did anything wrong."""
+    """The effect in a launch that failed; ``fault``: the kind, None where no wave did anything wrong."""
     if fault is None:
         return FaultEffect.HANG
     return FaultEffect.NOT_JUDGED if fault in LIMITS else FaultEffect.CRASH

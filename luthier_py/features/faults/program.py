@@ -60,7 +60,7 @@ class ProgramRun:
 
     @property
     def report(self) -> Mapping[str, Any] | None:
-        """Of the launch that may have a fault; the device may have failed before it could report."""
+        """The report of the launch that may have a fault; the device may have failed before it could report."""
         rows = [row for facts in self.done.verdicts for row in facts["reports"]]
         return rows[0]["report"] if rows else None
 
@@ -201,7 +201,7 @@ class ProgramSubject:
                               stdin=subprocess.DEVNULL).returncode
 
     def differences(self, expected: ProgramResults, got: ProgramResults) -> Iterator[str]:
-        """In words."""
+        """The differences, in words."""
         if got.exit_code != expected.exit_code:
             yield f"exit code {got.exit_code}, not {expected.exit_code}"
         if got.check != expected.check:
@@ -217,7 +217,7 @@ def of_launch(launch: int) -> dict[str, str]:
 
 
 def first_difference(before: bytes | None, after: bytes | None) -> str:
-    """In words."""
+    """The first difference, in words."""
     if before is None or after is None:
         return "it is not there" if after is None else "it was not there"
     at = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other),

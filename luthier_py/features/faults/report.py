@@ -104,5 +104,5 @@ def _cell(share: Json) -> str:
 
 
 def fault_files(rows: Sequence[Json], facts: Json) -> dict[str, bytes]:
-    """By name: each fault, and the tables."""
+    """Files by name: each fault, and the tables."""
     return {"faults.csv": encoded(comma_separated(rows)), "summary.txt": encoded(f"{fault_text(facts)}\n")}

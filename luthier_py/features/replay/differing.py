@@ -75,7 +75,7 @@ class BufferDifference:
 
 
 def parse_pointee_type(text: str) -> str | None:
-    """Of what a C++ parameter points to, as TYPES names it."""
+    """The type of what a C++ parameter points to, as TYPES names it."""
     if text.count("*") > 1:
         return "u64"
     words = text.replace("*", " ").replace("__restrict__", " ").replace("const", " ").split()

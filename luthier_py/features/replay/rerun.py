@@ -195,8 +195,8 @@ def _range(record: RecordedLaunch) -> tuple[int, int]:
 
 
 def place_allocations(memory: Memory, allocations: Sequence[Allocation]) -> None:
-    """At their addresses, with what kernels may touch behind them; those with less than a gap between them, as parts of
-    one reservation are, in one block."""
+    """Place allocations at their addresses, with what kernels may touch behind them; those with less than a gap between
+    them, as parts of one reservation are, in one block."""
     blocks: list[list[Allocation]] = []
     for each in allocations:
         if blocks and each.address < -(-blocks[-1][-1].usable_end // ALIGNMENT) * ALIGNMENT + GAP:
@@ -247,7 +247,7 @@ def replay_arguments(record: RecordedLaunch, kernel: KernelRecord) -> bytes:
 
 
 def find_unrecorded_pages(device: EmulatorDevice, record: RecordedLaunch) -> tuple[int, ...]:
-    """Of recorded allocations, that the last launch came to and the record does not have."""
+    """Pages of recorded allocations that the last launch came to and the record does not have."""
     assert device.touched is not None
     known = {page.address for page in record.pages}
     return tuple(page.address for page in device.touched.pages if page.address not in known

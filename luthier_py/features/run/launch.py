@@ -191,7 +191,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
 
 
 def report_without_code(ran: Ran, tool: Tool, made: Instrumented, launch: Launchable, index: int) -> Ran:
-    """With the tool's report of a launch in which nothing of it ran."""
+    """The launch with the tool's report of a launch in which nothing of it ran."""
     if any(refusal.kernel == launch.kernel for refusal in made.refused):
         return ran
     memory = {variable.name: bytes(variable.size_bytes) for variable in made.edits.variables}
@@ -224,7 +224,7 @@ def count_instructions(device: Device) -> int | None:
 
 
 def cycles(device: Device) -> LaunchCycles | None:
-    """Of the last launch, by the emulator's cycle model."""
+    """The cycles of the last launch, by the emulator's cycle model."""
     return device.profile.cycles if isinstance(device, EmulatorDevice) and device.profile else None
 
 

@@ -27,7 +27,7 @@ class Shuffled:
 
     @property
     def lines(self) -> list[str]:
-        """In words."""
+        """The outcome in words."""
         if not self.others:
             return [f"shuffle: the same by {how_many(self.count, 'schedule')} as with waves in their order"]
         return [f"shuffle: {name} with seed {_seeds(seeds)} ({len(seeds)} of {self.count})"

@@ -59,7 +59,7 @@ def level_environment(level: str, environment: Mapping[str, str]) -> dict[str, s
 
 
 def level_library(level: str, tool: str | None = None, options: str = "") -> Path:
-    """With this tool in it, or for the one that the environment names."""
+    """The library with this tool in it, or for the one that the environment names."""
     check_level(level)
     if level == HSA:
         from luthier_py.host.hsa import hsa_tool_library

@@ -80,5 +80,5 @@ def run_part(run: Mapping[str, Any], settings: RunSettings, folder: Path) -> Jso
 
 
 def fault_rows(reports: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """By number."""
+    """Rows by number."""
     return sorted((dict(each["report"]) for each in reports), key=lambda row: int(row["number"]))

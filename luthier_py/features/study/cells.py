@@ -52,7 +52,7 @@ class Cell:
 
     @property
     def group(self) -> tuple[str, str, str, str, str]:
-        """Of all repeats of the same."""
+        """What all repeats have in common."""
         return self.program, self.arguments, self.tool, self.device, self.stack
 
 

@@ -71,7 +71,7 @@ def shortcomings(facts: Json) -> list[str]:
 
 
 def study_pictures(facts: Json) -> dict[str, Picture]:
-    """By name; a figure without data has none."""
+    """Pictures by name; a figure without data has none."""
     made = {}
     timed = [group for group in facts["groups"] if group["median_seconds"] is not None]
     if timed:

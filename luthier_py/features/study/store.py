@@ -68,7 +68,8 @@ def rows_of(cell: Cell, outcome: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def reports_of(outcome: RunRecord) -> list[dict[str, Any]]:
-    """Of all processes of a run; these have numbers by what they report, since which ends first is chance."""
+    """The reports of all processes of a run; these have numbers by what they report, since which ends first is
+    chance."""
     processes = sorted((facts["reports"] for facts in outcome["verdicts"] or () if facts["reports"]), key=json.dumps)
     return [{**row, "process": number} for number, rows in enumerate(processes) for row in rows]
 

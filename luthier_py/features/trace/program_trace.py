@@ -42,7 +42,7 @@ class TraceRecord:
 
     @property
     def time(self) -> int:
-        """Of the program's call."""
+        """The time of the program's call."""
         return self.asked or self.begin
 
 
