@@ -97,7 +97,7 @@ template <class T> struct lane {
 };
 
 // Where a T is in the application's LDS, or in each lane's private memory; hooks read it. Address 0 is one as any other:
-// clang's null pointer is another number there, so these are no pointers of its own, and compare with each other alone.
+// clang's null pointer is another number there, so these are not clang's pointers, and compare with each other alone.
 template <class T, int space> class near_pointer {
     using pointer = const T __attribute__((address_space(space))) *;
     using place = const T __attribute__((address_space(space))) &;
