@@ -88,6 +88,12 @@ def test_one_name_stands_for_one_thing() -> None:
     assert FUNCTION_TWINS <= {name for _, name in twins}
 
 
+def test_data_classes_are_records() -> None:
+    """Those of the standard library take a third of a start (base/records.py)."""
+    wrong = [name_of(path) for path in sources("luthier_py") if "dataclasses.dataclass" in set(imports(path))]
+    assert wrong == ["luthier_py/base/records.py"]
+
+
 def test_targets_are_named_in_isa_only() -> None:
     """Code, strings and comments: a fact about a target is a row of isa/model/target.py."""
     outside = [path for path in sources("luthier_py") if house_of(path) != "isa"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass
 
 TOOL_MODULE = "luthier_tool_"
 """How modules are called that are made of a tool's file or folder."""

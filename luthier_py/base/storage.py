@@ -18,13 +18,13 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 
 CACHE = "LUTHIER_CACHE_DIR"
 _TOLD = "LUTHIER_CACHE_TOLD"  # the folder of which something was said, by this process or the one that started it

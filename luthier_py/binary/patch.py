@@ -7,10 +7,10 @@ depend on them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.loader import KernelDescriptor
 
 ENTRY_ALIGN_BYTES = 256  # of kernel entries (AMDGPUUsage, "Kernel Descriptor")

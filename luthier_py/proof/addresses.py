@@ -23,12 +23,12 @@ return addresses are there to return to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from heapq import heappop, heappush
 from operator import or_
 
 from luthier_py.base.errors import CheckFailed
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import SCC, Access, Inst, OpFlag, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import copies
 from luthier_py.proof.code import Body, Code, ones

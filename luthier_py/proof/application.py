@@ -11,13 +11,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from luthier_py.base.errors import CheckFailed, Location, Malformed
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import Access, Inst, Operand, OperandKind, OpFlag, RegFile
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.isa.properties.wave_registers import gives_back_vectors

@@ -11,10 +11,10 @@ claim does not depend on where a linker puts things.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import LaneOf, Reg, Space
 
 

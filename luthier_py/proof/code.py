@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.isa.columns import read_columns
 from luthier_py.isa.encoding.scan import Array

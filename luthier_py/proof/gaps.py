@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from luthier_py.base.errors import Malformed
+from luthier_py.base.records import replace
 from luthier_py.isa import SCC, InstructionSet, OpFlag
 from luthier_py.proof.addresses import scalar_results
 from luthier_py.proof.application import Clone

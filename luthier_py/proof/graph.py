@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from luthier_py.base.errors import CheckFailed
+from luthier_py.base.records import dataclass
 from luthier_py.isa import OpFlag
 from luthier_py.proof.addresses import RETURNS, AddressFlow, goal_of, step
 from luthier_py.proof.code import Body, Code

@@ -8,12 +8,12 @@ that has changed, and nothing else is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import NamedTuple
 
 from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.addresses import AddressFlow

@@ -10,11 +10,11 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 from luthier_py.base.errors import CheckFailed, Location, Malformed
+from luthier_py.base.records import replace
 from luthier_py.isa import EXEC, MODE, Counter, Inst, InstructionSet, OpFlag, sgpr
 from luthier_py.isa.encoding.waitcnt import waits_for
 from luthier_py.proof.claim import Call, ClonedFunction, Payload, Side

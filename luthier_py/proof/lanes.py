@@ -13,9 +13,9 @@ many at the next one. So there are several bounds, whose solutions are all right
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Inst, InstructionSet
 from luthier_py.proof.code import within
 from luthier_py.proof.graph import Graph, solve_dataflow

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Inst, OpFlag
 from luthier_py.isa.encoding.scan import Array
 from luthier_py.proof.application import Clone

@@ -7,10 +7,10 @@ known where two ways meet holds on both.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.isa import SCC, Inst
 from luthier_py.isa.model.registers import VGPR_SHIFT
 from luthier_py.proof.code import CELLS, LANES, lane_number, vector_of

@@ -8,9 +8,9 @@ ones in the metadata are the claim's kernels'.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
+from luthier_py.base.records import replace
 from luthier_py.binary.loader import CodeObject, Section, SectionType, Segment, SegmentType
 from luthier_py.binary.loader.codeobject import find_metadata
 from luthier_py.binary.loader.elf import DYNAMIC, Elf

@@ -7,11 +7,11 @@ followed through every way that it may take, active at the start or not; a mask 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.isa.semantics import find_meaning

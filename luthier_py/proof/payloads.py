@@ -13,12 +13,12 @@ it found there. It may read what the application has in LDS and in private memor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from operator import or_
 
 from luthier_py.base.errors import CheckFailed, Location, Malformed
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, MODE, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.model.registers import VGPR_SHIFT
 from luthier_py.isa.properties.side_effects import outside

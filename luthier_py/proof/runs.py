@@ -13,11 +13,11 @@ differ become one new value, which is the same for all registers that held the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
 from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
 from luthier_py.isa.model.registers import SCALARS, SCRATCH_BASE, VGPR_SHIFT
 from luthier_py.isa.properties.private_buffers import private_resource

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from luthier_py.base.errors import CheckFailed, Location
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject, KernelDescriptor, KernelRecord, RelocationKind, SymbolType
 from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import AddressFlow, follow

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from math import hypot
@@ -17,6 +16,7 @@ from typing import Any
 
 from luthier_py.base.errors import how_many, printable
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis import Edge, SourceLines, edges_of, loops_of, source_lines
 from luthier_py.program.ir import Block, Function, Kernel, Program, lift

@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from luthier_py.base.records import dataclass
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from luthier_py.base.records import dataclass, field
 
 APART = 24.0  # between boxes of a layer
 LANE = 9.0    # between lines that run beside each other

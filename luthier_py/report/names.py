@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 
 from luthier_py.base.names import short_digest
+from luthier_py.base.records import dataclass, field
 
 LONGEST = 100  # characters, which are bytes
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")

@@ -13,12 +13,12 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TextIO
 
 from luthier_py.base.errors import printable_lines
+from luthier_py.base.records import replace
 from luthier_py.base.storage import write_file
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.html import render

@@ -8,9 +8,9 @@ to be.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.rewrite.tool import LaunchResult, Tool
 
 

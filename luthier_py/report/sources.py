@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.base.storage import read_regular
 
 LARGEST_BYTES = 1 << 20

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass, field
 from luthier_py.report.plain import flat, is_number
 from luthier_py.rewrite.tool import Amount, Declaration, RowsBy, amount_at, declared_at
 

@@ -8,10 +8,10 @@ facts for programs. Invariant: nothing is dropped: launches = those that were no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from luthier_py.base.errors import Location
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis import source_lines
 from luthier_py.report.cloned import change, collect_clone_facts

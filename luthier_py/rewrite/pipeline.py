@@ -10,10 +10,10 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from luthier_py.base.errors import CheckFailed, Location, Unsupported
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.binary.link import Binding, Patch, apply_bindings, find_bindings, link, link_apart
 from luthier_py.binary.loader import MEMORY, CodeObject, Given, load
 from luthier_py.program.analysis import Facts, analyse

@@ -17,9 +17,9 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from luthier_py.base.errors import CheckFailed, Location, Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject
 from luthier_py.binary.patch import Chunk, Fixup, FixupKind
 from luthier_py.isa import InstructionSet, OpFlag, build

@@ -7,9 +7,8 @@ symbols and strings are only added; those that are there keep their indices and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.link.layout import PAGE_BYTES, Blob
 from luthier_py.binary.link.tables import StringTable, build_gnu_hash, build_hash, first_hashed, symbol_names
 from luthier_py.binary.loader import DESCRIPTOR_BYTES, CodeObject, Section, SectionType, SymbolType

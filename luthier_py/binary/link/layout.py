@@ -7,8 +7,8 @@ lies after everything that was there, and file offsets and addresses agree modul
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.loader import (
     DESCRIPTOR_BYTES,
     Section,

@@ -8,8 +8,8 @@ that a loader looks for is there: .symtab for ROCr, .dynsym with hashes and the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.link.layout import PAGE_BYTES, round_up
 from luthier_py.binary.link.tables import build_gnu_hash, build_hash
 from luthier_py.binary.loader import CodeObject, Section, SectionFlag, SectionType, Segment, SegmentFlag, SegmentType

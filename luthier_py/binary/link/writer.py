@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.link.fixups import resolve
 from luthier_py.binary.link.grow import Growth, NewSymbol, grow
 from luthier_py.binary.link.layout import Cursor, arrange, place, round_up

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from mmap import MADV_DONTNEED, PAGESIZE, mmap
 
 from luthier_py.base.errors import Invalid, LuthierError, Malformed
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.binary.loader import compressed, elf
 from luthier_py.binary.loader.codeobject import MEMORY, CodeObject, read_object
 from luthier_py.isa.model.target_id import TargetId, parse_target_id

@@ -9,12 +9,12 @@ named with the reason; an object that is broken as a whole is Malformed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from mmap import mmap
 from typing import Any
 
 from luthier_py.base.errors import Invalid, Malformed, Unsupported, did_you_mean
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.binary.loader.elf import (
     Elf,

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from dataclasses import dataclass
 from enum import IntEnum
 from mmap import mmap
 
 from luthier_py.base.errors import Malformed, Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader.limits import LIMIT, compute_unpacked_limit
 
 MAGIC = b"CCOB"

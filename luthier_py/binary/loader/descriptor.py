@@ -10,10 +10,10 @@ targets; each meaning has a separate name, and the comment says for which major 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar, overload
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.properties.vector_modes import float_bits
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from mmap import mmap
 from typing import TypeVar
 
 from luthier_py.base.errors import Malformed, Unsupported
+from luthier_py.base.records import dataclass, field
 
 FILE_HEADER = struct.Struct("<16s2HI3QI6H")
 PROGRAM_HEADER = struct.Struct("<2I6Q")

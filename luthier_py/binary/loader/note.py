@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgpack
 
 from luthier_py.base.errors import Malformed
+from luthier_py.base.records import dataclass
 
 _HEADER = struct.Struct("<3I")
 METADATA_OWNER = b"AMDGPU\0"

@@ -16,9 +16,9 @@ import hashlib
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import Shelf, cache_key
 from luthier_py.binary.loader.codeobject import CodeObject, read_object
 from luthier_py.binary.loader.elf import Elf

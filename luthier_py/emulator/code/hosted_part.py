@@ -7,10 +7,10 @@ same results and counts, so one may take the place of another whenever no wave i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from luthier_py.base import llvm
 from luthier_py.base.llvm import Effort
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.code.compile_queue import COMPILE_QUEUE, Job
 from luthier_py.emulator.code.engine import keep_code, read_cached_code
 from luthier_py.emulator.options.settings import FIRST_COUNTER, CounterKind

@@ -8,10 +8,10 @@ device live on.
 from __future__ import annotations
 
 import weakref
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import replace
 from luthier_py.binary.loader import MEMORY, CodeObject, load
 from luthier_py.binary.loader.origins import load_original, object_name
 from luthier_py.emulator.code.code import HostedCode

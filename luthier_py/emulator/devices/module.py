@@ -7,9 +7,9 @@ kernel starts in.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
 
 from luthier_py.base.errors import DeviceError, Invalid, Malformed, Unsupported
+from luthier_py.base.records import replace
 from luthier_py.binary.loader import CodeObject, KernelRecord, RelocationKind, SegmentFlag
 from luthier_py.emulator.code.code import HostedCode, TextCode
 from luthier_py.emulator.interface.device import Buffer, KernelHandle

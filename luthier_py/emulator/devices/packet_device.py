@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.loader import KernelDescriptor, KernelRecord
 from luthier_py.binary.loader.descriptor import DESCRIPTOR_BYTES
 from luthier_py.emulator.code.code import HostedCode, TextCode

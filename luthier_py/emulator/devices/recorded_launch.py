@@ -9,9 +9,9 @@ programs write constants, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Location, Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.emulator.devices.emulator_device import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule

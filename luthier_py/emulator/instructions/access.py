@@ -5,8 +5,7 @@ In: what is moved, and the addresses. Out: IR that moves the data, and leaves by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.instructions.loads import Addresses, StripLoad, StripStore
 from luthier_py.emulator.instructions.steps import register_number, step_of
 from luthier_py.emulator.instructions.wave_code import WaveCode

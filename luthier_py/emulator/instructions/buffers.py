@@ -8,8 +8,7 @@ lets through is still checked against allocations.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from luthier_py.base.records import replace
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, read_scalar, register, row_of

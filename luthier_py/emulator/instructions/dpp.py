@@ -8,9 +8,9 @@ strip: most controls stay inside it. For the others the whole row is moved, befo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import STRIP, TEMPORARY_ROW
 from luthier_py.emulator.vector_regions.lane_strip import FULL, LaneStrip

@@ -8,9 +8,9 @@ levels or samples, or is compressed is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics.algebra import U64, Value, select
 

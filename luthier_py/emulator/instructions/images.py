@@ -8,9 +8,8 @@ neither the resource nor a source says. What lies outside reads 0, and is not wr
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import replace
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.image_resources import ImageResource, PictureType, image_resource
 from luthier_py.emulator.instructions.loads import Addresses

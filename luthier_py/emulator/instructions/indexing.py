@@ -7,9 +7,8 @@ Invariant: whatever the index is, only rows of the wave's VGPRs are touched.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import replace
 from luthier_py.emulator.instructions.operands import read_scalar, register
 from luthier_py.emulator.instructions.routes import INDEX_ROLES, collect_written_operands
 from luthier_py.emulator.instructions.wave_code import Index, WaveCode

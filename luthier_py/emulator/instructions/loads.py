@@ -10,8 +10,7 @@ Invariant: a load that was put off sees what it would have seen at its place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.instructions.wave_code import WaveCode
 from luthier_py.emulator.records.layout import LOADED_ROW, SITE, STRIP
 from luthier_py.emulator.vector_regions.emitter import Emitter

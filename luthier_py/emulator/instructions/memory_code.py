@@ -6,9 +6,8 @@ chapters 8 to 11.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import replace
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.buffers import emit_formatted_buffer, vector_buffer
 from luthier_py.emulator.instructions.crosslane import read_first_row, transpose

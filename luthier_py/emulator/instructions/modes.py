@@ -8,9 +8,8 @@ something else are Unsupported. Source: AMD Instinct MI200 ISA, 3.4 (Mode regist
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from luthier_py.base.errors import Location, Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.reading.discover import CodeBlock
 from luthier_py.emulator.vector_regions.rounding import Arithmetic, Rounding
 from luthier_py.isa.encoding.instruction import Inst, OpFlag

@@ -10,8 +10,7 @@ that are converted, and atomics, only as a whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.vector_regions.lane_strip import LaneStrip
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Value, minimum, select

@@ -8,8 +8,7 @@ afterwards.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from luthier_py.base.records import replace
 from luthier_py.emulator.instructions.access import AccessCode
 from luthier_py.emulator.instructions.crosslane import select_lane
 from luthier_py.emulator.instructions.dpp import Dpp

@@ -6,8 +6,7 @@ of `elements`. Invariant: components are counted from the first data register on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, register, row_of

@@ -6,8 +6,7 @@ beside the wave are done at once, as every load is.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from luthier_py.base.records import replace
 from luthier_py.emulator.instructions.access import AccessCode, Move
 from luthier_py.emulator.instructions.loads import Addresses
 from luthier_py.emulator.instructions.operands import field, register, row_of

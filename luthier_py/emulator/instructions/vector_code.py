@@ -7,11 +7,11 @@ and writes the results, once for each strip of lanes. Invariant: everything scal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.instructions.dpp import Dpp
 from luthier_py.emulator.instructions.indexing import (
     index_of,

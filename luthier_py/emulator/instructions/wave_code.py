@@ -7,9 +7,9 @@ Invariant: after :meth:`WaveCode.finish_state` that memory holds the whole state
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.instructions.cycle_code import CycleCode
 from luthier_py.emulator.instructions.modes import Mode

@@ -6,9 +6,9 @@ Invariant: whatever goes wrong in a kernel is a DeviceError; a caller's mistake 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import MEMORY, KernelRecord
 from luthier_py.isa.model.target import Target
 

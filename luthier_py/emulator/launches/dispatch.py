@@ -12,13 +12,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple
 
 from luthier_py.base.errors import DeviceError, Location, Malformed, TimeLimit
 from luthier_py.base.names import is_region
+from luthier_py.base.records import replace
 from luthier_py.emulator.code.code import HostedCode, Tally
 from luthier_py.emulator.launches.blocked_waves import describe_wait_states, waits_for_itself
 from luthier_py.emulator.launches.counted import launch_profile

@@ -6,9 +6,9 @@ In: a wave's fault fields, and the code that it runs. Out: a DeviceError with ke
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed, how_many
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.emulator.code.code import HostedCode
 from luthier_py.emulator.code.code_place import code_place

@@ -15,11 +15,11 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from luthier_py.base.errors import DeviceError, Invalid, how_many
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.memory.allocations import AllocationTable
 from luthier_py.emulator.memory.space import FreeSpace
 from luthier_py.emulator.records.layout import FINE, WRITABLE

@@ -7,8 +7,8 @@ access of it, so its bytes are those from before the launch unless somebody else
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.memory.device_memory import read_bytes
 
 PAGE_BYTES = 4096

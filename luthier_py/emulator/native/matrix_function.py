@@ -9,8 +9,9 @@ infinite. Invariant: A, B, the index and what D may overlap of C are read before
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.records.layout import STRIP
 from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
 from luthier_py.isa.semantics.algebra import (

@@ -7,10 +7,10 @@ have it. Invariant: without any, generated code is as if there were none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.emulator.options.checks import MISTAKES, Checks, join_checks, parse_checks
 from luthier_py.emulator.options.clock_kind import ClockKind, parse_clock
 from luthier_py.emulator.options.schedule import Schedule, parse_schedule

@@ -6,8 +6,9 @@ takes, as LaunchOptions have it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from luthier_py.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 
 _STRIPS = (1, 2, 4, 8, 16, 64)
 """Turns of one work-group before another may get some."""

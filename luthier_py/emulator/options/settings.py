@@ -7,9 +7,9 @@ import it costs next to nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.isa.model.target import Target
 

@@ -9,9 +9,9 @@ is written to MODE, which decides what code comes next.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Malformed
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.instruction import Inst, OpFlag
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.properties.wave_registers import gives_back_vectors

@@ -9,9 +9,9 @@ Invariant: of a row that is not in the set no lane's value is used before it is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.reading.discover import CodeBlock, followers, inside_out
 from luthier_py.emulator.records.layout import AGPR_ROW, EVERYTHING, NAMED_SCALARS
 from luthier_py.isa.encoding.instruction import Inst, OpFlag

@@ -6,10 +6,10 @@ once, so writing one part takes time for that part alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from luthier_py.base.llvm import Effort
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import cache_key
 from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.instructions.modes import modes, sets_from_register

@@ -12,9 +12,9 @@ known when it is linked, as the addresses of two symbols.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Location, Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader.origins import Origins, number_of_own
 from luthier_py.emulator.instructions.control_code import ControlCode, act, block_label, branch
 from luthier_py.emulator.instructions.modes import REPLAYS, sets_from_register

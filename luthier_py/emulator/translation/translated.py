@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from luthier_py.base.errors import Malformed
 from luthier_py.base.llvm import Effort
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.options.settings import CounterKind
 
 _NAME = re.compile(r"\w{1,64}")

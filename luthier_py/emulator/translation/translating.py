@@ -6,8 +6,8 @@ In: what decodes instructions, an entry. Out: a Translation, and what writes the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover

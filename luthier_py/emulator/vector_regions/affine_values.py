@@ -9,9 +9,9 @@ told to require, and where the rows that they come from (``roots``, a bit mask) 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.vector_regions.emitter import Emitter
 from luthier_py.emulator.vector_regions.vectors import Folded, Mask, VectorOps
 from luthier_py.isa.semantics.algebra import BOOL, U32, Kind, Prim, Type, Value

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
 from functools import partial
 
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.emulator.records.layout import VECTOR_ROWS, row_offset
 from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
 from luthier_py.emulator.vector_regions.lane_strip import FULL, LaneStrip

@@ -7,8 +7,8 @@ said by its form, the mode it runs under, and by which of its registers, constan
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.records.layout import AGPR_ROW
 from luthier_py.isa.encoding.instruction import Inst, OperandKind, OpInfo
 from luthier_py.isa.model.registers import RegFile

@@ -15,8 +15,8 @@ merged with the old value only for a reader under another mask, or for the final
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.records.layout import STRIP, VECTOR_ROWS, WAVE, row_offset
 from luthier_py.emulator.vector_regions.emitter import Emitter, LlvmOps
 from luthier_py.emulator.vector_regions.vectors import VectorOps

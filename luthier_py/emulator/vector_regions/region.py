@@ -8,10 +8,10 @@ addresses follow each other. Invariant: both leave the same, and that one is ent
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.records.layout import STRIP
 from luthier_py.emulator.vector_regions.affine_values import SameMask
 from luthier_py.emulator.vector_regions.emitter import Emitter

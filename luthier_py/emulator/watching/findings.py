@@ -7,10 +7,10 @@ pair of instructions, with the first occurrence and how many there were.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import describe_inlining, how_many
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.options.checks import (
     BLOCK_FREE,
     BLOCK_LEFT,

@@ -11,12 +11,12 @@ on the same clock takes the same cycles.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.emulator.memory.device_memory import write_bytes
 from luthier_py.emulator.memory.pool import Pages
 from luthier_py.emulator.native.clocks import CycleClock

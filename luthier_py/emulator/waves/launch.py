@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 from array import array
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.binary.loader.initial import user_sgpr_count
 from luthier_py.emulator.interface.device import Dim3

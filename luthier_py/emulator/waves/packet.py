@@ -9,8 +9,8 @@ sense.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.interface.device import Dim3
 from luthier_py.emulator.memory.device_memory import read_bytes
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.waves.cycle_account import LaunchCycles
 from luthier_py.isa.encoding.instruction import Inst
 

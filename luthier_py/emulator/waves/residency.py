@@ -7,9 +7,8 @@ getMaxWorkGroupsPerCU for barriers). Invariant: a launch whose work-groups do no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.emulator.waves.shape import Shape, with_shape
 from luthier_py.isa.model.target import Target

@@ -10,11 +10,11 @@ start is Invalid.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from luthier_py.base.errors import Invalid, Unsupported
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.binary.loader.initial import start_of
 from luthier_py.binary.loader.origins import original_name

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.memory.device_memory import write_bytes
 from luthier_py.emulator.memory.pool import PagePool
 from luthier_py.emulator.records.budgets import SLICES, budget

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import LuthierError, how_many
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass, replace
 from luthier_py.base.storage import write_file
 from luthier_py.features.budget.report import BudgetSection, Limit, Measured
 from luthier_py.features.campaign.engine import Campaign, Variation, in_turn

@@ -7,11 +7,11 @@ that nothing was measured for is broken, so a kernel that no longer runs cannot 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 
 from luthier_py.base.errors import how_many, printable
+from luthier_py.base.records import dataclass
 from luthier_py.report.columns import align_columns
 from luthier_py.report.plain import Json
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from luthier_py.base.records import dataclass
 from luthier_py.features.campaign.store import RowKey, RowStore
 from luthier_py.report.plain import Json
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
 
 from luthier_py.base.errors import Invalid, LuthierError, Unsupported
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule

@@ -7,13 +7,14 @@ Invariant: on the emulator the same campaign gives the same facts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import islice, product
 from pathlib import Path
 
 from luthier_py.base.errors import Invalid
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import check_folder
 from luthier_py.emulator.devices.record_file import read_record
 from luthier_py.features.campaign.engine import Campaign, Variation, in_turn

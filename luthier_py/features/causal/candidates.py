@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass
 from luthier_py.features.causal.report import NO_LINE
 from luthier_py.isa.timing.costs import cost_of
 from luthier_py.program.analysis import SourceLine, SourceLines, line_of_loop, loops_of, source_lines

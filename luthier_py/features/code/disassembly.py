@@ -8,10 +8,10 @@ from __future__ import annotations
 import platform
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 from luthier_py.base.errors import Malformed, Unsupported, printable
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import Broken, CodeObject, KernelRecord, SymbolType
 from luthier_py.isa import InstructionSet, instruction_set
 from luthier_py.isa.columns import NOWHERE, Columns, Kinds, read_columns

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 
 from luthier_py.base.errors import printable
 from luthier_py.base.names import demangle, is_region
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import Broken, CodeObject, KernelRecord
 from luthier_py.program.analysis.lines import source_lines
 from luthier_py.report.columns import align_columns

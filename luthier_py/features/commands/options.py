@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, field
 from luthier_py.emulator.options.launch_options import LAUNCH_OPTIONS, LaunchOption
 from luthier_py.features.commands.parameters import ByName, ByPlace, Together
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
 
 import click
 
@@ -84,7 +84,7 @@ def _value(parameter: inspect.Parameter, given: Mapping[str, Any]) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _is_group(hint: Any) -> bool:
+def _is_group(hint: Any) -> TypeGuard[type[Any]]:
     return isinstance(hint, type) and is_dataclass(hint)
 
 
@@ -93,7 +93,15 @@ def _together(parameter: inspect.Parameter) -> Together | None:
 
 
 def _signature(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
+    if _is_group(function):
+        hints = get_type_hints(function, include_extras=True)
+        return {each.name: _parameter_of(each, hints[each.name]) for each in fields(function)}
     return dict(inspect.signature(function, eval_str=True).parameters)
+
+
+def _parameter_of(field: Field[Any], hint: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if field.default is MISSING else field.default
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def _flat(function: Callable[..., object]) -> Iterator[inspect.Parameter]:

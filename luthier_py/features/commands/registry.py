@@ -8,11 +8,11 @@ declares a command imports nothing that only running it needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from luthier_py.base.records import dataclass
 from luthier_py.features.commands.parameters import from_click, parameters
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])

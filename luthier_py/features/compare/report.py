@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 
 from luthier_py.base.errors import how_many, printable
+from luthier_py.base.records import dataclass, field
 from luthier_py.report.columns import align_columns
 from luthier_py.report.plain import Json
 from luthier_py.report.tallies import NumberName

@@ -11,12 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from luthier_py.base.errors import Invalid
 from luthier_py.base.names import demangle
+from luthier_py.base.records import replace
 from luthier_py.binary.loader import Broken, CodeObject, load_each, open_code
 from luthier_py.features.code.info import kernel_facts
 from luthier_py.features.compare.report import Comparison, NamedNumbers, RunSide, compare

@@ -10,7 +10,6 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
@@ -18,6 +17,7 @@ from rich.console import Group
 from rich.table import Table
 
 from luthier_py.base.errors import how_many
+from luthier_py.base.records import dataclass
 from luthier_py.isa import OpInfo, Target, instruction_set, target
 from luthier_py.isa.encoding.dual import PREFIX
 from luthier_py.isa.semantics.corners import CORNERS

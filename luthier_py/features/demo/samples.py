@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.features.run.launch import Launch, Ran, run_instrumented, run_original

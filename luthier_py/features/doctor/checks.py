@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import LuthierError, Unsupported, one_line
 from luthier_py.base.llvm import Effort, amdgpu_object, host_object, version
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import cache_folder, trust
 from luthier_py.features.doctor.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, FoundPart, Machine
 from luthier_py.features.settings.stack import HIP_LIBRARY, HSA_LIBRARY

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.features.settings.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.host.releases.fetched import list_fetched_releases
 from luthier_py.rewrite.clang.search import HIP_HEADERS, Search, header_version

@@ -15,11 +15,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, field
 from luthier_py.base.storage import write_file
 from luthier_py.features.settings.levels import choose_level
 from luthier_py.features.settings.program import (

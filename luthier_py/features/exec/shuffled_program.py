@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.features.exec.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.features.run.shuffle import Shuffled, compare_schedules, encode_findings

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import Enum
 
 from luthier_py.base.errors import printable
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import Given
 from luthier_py.isa import Inst, Reg
 from luthier_py.report.cloned import change

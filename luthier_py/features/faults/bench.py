@@ -10,11 +10,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import DeviceError, LuthierError, one_line
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.binary.link import apply_bindings
 from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import click
 from click.exceptions import Exit
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.features.commands.console import aside, progress
 from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import (

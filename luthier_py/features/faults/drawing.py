@@ -9,12 +9,12 @@ from __future__ import annotations
 import shlex
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
 from typing import Any
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.chosen.filters import narrow_filter
 
 TOOL = "fault_injection"

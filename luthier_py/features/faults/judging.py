@@ -7,11 +7,11 @@ where a fault is, is what the tool saw there, also where the launch failed befor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
 from luthier_py.base.errors import FaultKind
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.features.faults.drawing import EVERY_LANE, OF_OPCODE, ONCE, InjectedFault, WrittenRegisters
 

@@ -13,12 +13,12 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from luthier_py.base.errors import Invalid, LuthierError
+from luthier_py.base.records import dataclass, replace
 from luthier_py.features.exec.execute import SIGNALLED, Executed, Surroundings, execute
 from luthier_py.features.faults.drawing import NO_FAULT, TOOL, WrittenRegisters, as_words
 from luthier_py.features.faults.judging import FaultEffect, FaultSide, Injection, effect_of_failure, instruction_limit

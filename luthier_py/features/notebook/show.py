@@ -8,12 +8,12 @@ program is escaped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from html import escape
 from typing import Any
 
 from luthier_py.base.errors import Invalid, printable, printable_lines
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject
 from luthier_py.features.code.info import kernel_facts
 from luthier_py.features.code.instrumented import collect_instrumented_facts

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from luthier_py.base.errors import LuthierError
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.loader import CodeObject, KernelRecord, Symbol, load
 from luthier_py.emulator.devices.module import EmulatorModule, resolve_relocations
 from luthier_py.emulator.devices.recorded_launch import RecordedLaunch

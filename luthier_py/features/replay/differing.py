@@ -8,12 +8,12 @@ guessed is marked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.base.records import dataclass
 from luthier_py.features.run.specs import TYPES
 
 SHOWN = 4

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, replace
 from luthier_py.features.exec.execute import Executed, execute
 from luthier_py.features.settings.run_settings import RunSettings
 

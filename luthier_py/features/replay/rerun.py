@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from luthier_py.base.errors import Invalid, how_many
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject, KernelRecord, load, read_code
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule

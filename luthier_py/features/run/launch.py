@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from luthier_py.base.errors import Invalid, ToolError, how_many
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.binary.loader import KernelArg, KernelRecord, load
 from luthier_py.emulator import EmulatorDevice, LaunchCycles
 from luthier_py.emulator.interface import Buffer as DeviceBuffer

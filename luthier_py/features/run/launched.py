@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from luthier_py.base.errors import DeviceError, Invalid
+from luthier_py.base.records import replace
 from luthier_py.binary.link import apply_bindings
 from luthier_py.binary.loader import load, read_code
 from luthier_py.emulator import EmulatorDevice

@@ -7,11 +7,11 @@ their order. Invariant: `--schedule seed=N` with such a seed gives that outcome 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from luthier_py.base.errors import how_many
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.options.schedule import Schedule
 from luthier_py.features.campaign.engine import Campaign, Variation, in_turn
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import io
 import math
 import re
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from tokenize import TokenError
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.base.errors import Invalid, one_line
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import open_regular
 
 TYPES: dict[str, np.dtype[Any]] = {

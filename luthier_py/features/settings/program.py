@@ -12,11 +12,11 @@ import platform
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import Invalid, LuthierError
+from luthier_py.base.records import dataclass
 
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_386": "i386"}
 _LONGEST_LINE, _MOST_INTERPRETERS = 256, 4  # of a script's first line (execve(2)), and how deep they may nest

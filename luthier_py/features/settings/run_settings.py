@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, replace
 from luthier_py.base.storage import check_file, check_folder
 from luthier_py.emulator.options.checks import Checks
 from luthier_py.emulator.options.clock_kind import ClockKind

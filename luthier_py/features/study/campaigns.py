@@ -8,11 +8,11 @@ of a shorter one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.features.faults.drawing import MODELS, FaultCampaign
 from luthier_py.features.settings.run_settings import RunSettings
 from luthier_py.features.study.keys import Keys, flag, numbers_or_texts, text, texts, whole

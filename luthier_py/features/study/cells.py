@@ -12,11 +12,11 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.features.settings.contents import content_of, our_content, tool_content
 from luthier_py.features.settings.levels import choose_level
 from luthier_py.features.settings.program import search_folders

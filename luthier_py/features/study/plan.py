@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from luthier_py.base.records import dataclass
 from luthier_py.features.campaign.engine import Campaign, Variation
 from luthier_py.features.campaign.workers import on_cluster, side_by_side
 from luthier_py.features.settings.files import write_results

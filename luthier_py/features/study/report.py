@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from rich.table import Table as RichTable
 
+from luthier_py.base.records import replace
 from luthier_py.features.faults.report import FAULT_HEADER, fault_cells, fault_text
 from luthier_py.report.columns import align_columns
 from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render

@@ -6,11 +6,11 @@ In: a path. Out: a Study. Invariant: what is wrong is Invalid, one line that nam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import LuthierError
+from luthier_py.base.records import dataclass
 from luthier_py.features.faults.drawing import TOOL
 from luthier_py.features.settings.levels import LEVEL, LEVELS
 from luthier_py.features.settings.stack import LUTHIER, STACKS, choose_stack

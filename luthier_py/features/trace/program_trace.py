@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum
 
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass, field
 from luthier_py.features.trace.trace_events import complete, instant, process_name, track_name
 from luthier_py.host.native.protocol import TRACED, Traced
 from luthier_py.report.plain import Json

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+
+from luthier_py.base.records import dataclass, replace
 
 HERE = Path(__file__).parent
 ERROR_TYPE = "hipError_t"

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from luthier_py.base.errors import Invalid, LuthierError
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import Shelf, cache_key
 from luthier_py.host.hiprtc import BUILTIN_HEADER
 from luthier_py.host.hiprtc.lowered import find_lowered_names, with_names

@@ -16,9 +16,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from luthier_py.base.errors import DeviceError, DeviceFault, FaultKind
+from luthier_py.base.records import dataclass, field
 from luthier_py.emulator.memory.device_memory import Allocation, Memory
 from luthier_py.host.kfd.ioctls import DOORBELL, MMIO, USERPTR, VRAM
 from luthier_py.host.kfd.protocol import ARENA_BYTES, ARENA_START, CONTROL_BYTES, DRIVER_BYTES, DRIVER_START

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader.elf import DYNAMIC, FILE_HEADER, PROGRAM_HEADER, SYMBOL, SegmentType
 
 ReadMemory = Callable[[int, int], bytes]

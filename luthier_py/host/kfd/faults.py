@@ -11,10 +11,10 @@ nothing more.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 from luthier_py.base.errors import DeviceError, FaultKind, Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.host.kfd import ioctls, words
 from luthier_py.host.kfd.events import Events

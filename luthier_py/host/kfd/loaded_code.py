@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import bisect
 import threading
-from dataclasses import dataclass
 from functools import cached_property
 
 from luthier_py.base.errors import LuthierError
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import MEMORY
 from luthier_py.binary.loader.elf import Elf, SectionType, parse_elf
 from luthier_py.binary.loader.origins import ORIGINS_SECTION, load_original

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from luthier_py.base.errors import DeviceError, LuthierError
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.memory.device_memory import read_bytes
 from luthier_py.host.kfd import sdma, words
 from luthier_py.host.worker.error_boundary import run_guarded

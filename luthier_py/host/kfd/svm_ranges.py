@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from luthier_py.base.records import dataclass, replace
 
 PREFERRED_LOC, PREFETCH_LOC, ACCESS, ACCESS_IN_PLACE, NO_ACCESS, SET_FLAGS, CLR_FLAGS, GRANULARITY = range(8)
 SYSTEM_MEMORY, UNDEFINED = 0, 0xFFFF_FFFF  # locations that are no GPU's

@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from luthier_py.base.errors import Invalid, LuthierError, Unsupported, how_many
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import write_file
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"

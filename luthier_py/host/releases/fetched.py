@@ -9,10 +9,10 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, field
 from luthier_py.base.storage import data_folder
 from luthier_py.host.releases.apt import ROOT, Wanted, unpack, versions_in
 from luthier_py.host.releases.table import RELEASES, Release, release_called

@@ -6,9 +6,9 @@ In: a release's name. Out: suites and packages of Debian. Source: the package li
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from luthier_py.base.errors import Invalid, did_you_mean
+from luthier_py.base.records import dataclass, field
 
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _FOR_ALL = "clinfo", "libamdhip64-dev", "ocl-icd-libopencl1", "rocminfo"

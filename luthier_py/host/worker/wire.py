@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
+
+from luthier_py.base.records import dataclass
 
 HEAD = struct.Struct("<II")
 _AT_ONCE = 1 << 14  # bytes

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 from luthier_py.base.errors import Malformed
+from luthier_py.base.records import replace
 from luthier_py.isa.encoding.constants import LITERAL, LITERAL64, literal_bits
 from luthier_py.isa.encoding.errata import READ_BY_NOTHING, READS_ANY, TAKES_LITERALS, WRITES_ANY
 from luthier_py.isa.encoding.images import size_image

@@ -6,10 +6,10 @@ are those of the pair, by the names that a single instruction has for them. Sour
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
+from luthier_py.base.records import replace
 from luthier_py.isa.encoding.instruction import Inst, Operand, OperandInfo, OpInfo
 
 _Named = TypeVar("_Named", Operand, OperandInfo)

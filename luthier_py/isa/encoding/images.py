@@ -7,10 +7,10 @@ getAddrSizeMIMGOp of LLVM 22. Invariant: a size that LLVM has no instruction for
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from luthier_py.base.errors import Malformed
+from luthier_py.base.records import replace
 from luthier_py.isa.encoding.instruction import Operand, OperandKind
 from luthier_py.isa.encoding.table import ImageInfo
 from luthier_py.isa.model.target import Target

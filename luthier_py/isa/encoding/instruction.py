@@ -7,10 +7,10 @@ Luthier-py asks; no code parses a mnemonic. Invariant: an Inst is immutable, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.model.registers import EXEC, M0, MODE, NAMED, NO_REGS, SCC, SCRATCH_BASE, VCC, Reg, RegSet
 
 

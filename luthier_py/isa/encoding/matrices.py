@@ -6,8 +6,7 @@ AMDGPUBaseInfo.cpp of LLVM 22, mfmaScaleF8F6F4FormatToNumRegs and its neighbour 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from luthier_py.base.records import replace
 from luthier_py.isa.encoding.instruction import Operand, OpInfo
 
 # Of an operand with 8-bit numbers: by format, in eighths of its registers.

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from luthier_py.base.errors import Malformed
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.constants import LITERAL, LITERAL64
 from luthier_py.isa.encoding.decode import PREFIX_SHIFT, Decoder, Format, OperandMemo
 from luthier_py.isa.encoding.instruction import OpInfo

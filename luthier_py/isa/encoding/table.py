@@ -14,12 +14,12 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass
 
 TABLES = Path(__file__).parents[1] / "tables"
 RECORDS_FILE = "records.json.gz"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass
 
 RECORDS = Path(__file__).parent / "records" / "records.json.xz"
 Record = dict[str, Any]

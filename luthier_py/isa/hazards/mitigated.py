@@ -11,8 +11,8 @@ then. Each link says what ends the chain behind it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.instruction import Counter, Inst, OperandKind, OpFlag, OpInfo, Space
 from luthier_py.isa.encoding.waitcnt import counters_of, counts_named

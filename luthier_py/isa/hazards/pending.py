@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.instruction import Inst, OpInfo
 from luthier_py.isa.hazards import patterns as hazard_patterns

@@ -11,10 +11,10 @@ Every instruction is one wait state, ``s_nop n`` is n + 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TypeAlias
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.instruction import Inst, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.model.registers import EXEC, M0, NO_REGS, VCC, RegFile, RegSet, sgpr

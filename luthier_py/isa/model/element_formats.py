@@ -7,10 +7,10 @@ Invariant: what a table leaves out, no manual lists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.model.names import DATA_FORMATS, NUMBER_FORMATS, list_unified_formats
 from luthier_py.isa.model.target import Target, targets
 

@@ -11,8 +11,9 @@ The decoder maps encodings that differ between targets (M0 is 125 on gfx11+) to 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+
+from luthier_py.base.records import dataclass
 
 
 class RegFile(IntEnum):

@@ -7,10 +7,10 @@ special to a target is a field here or a row of the tables, never code elsewhere
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa.model.registers import EXEC, FLAT_SCRATCH, SCRATCH_BASE, TTMP0, VCC, XNACK_MASK, Reg, RegFile
 
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")

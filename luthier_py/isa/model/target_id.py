@@ -7,10 +7,10 @@ Features" and "Generic Processors".)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.isa.model.target import Target, target
 
 

@@ -9,9 +9,9 @@ these have none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, auto
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa.encoding.instruction import MOVES, SRC_NULL, Inst, Operand, OperandKind, OpFlag, OpInfo, Space
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad

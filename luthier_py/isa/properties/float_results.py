@@ -9,9 +9,9 @@ matrices), or is no float of these formats or more than three of them (conversio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.dual import halves
 from luthier_py.isa.encoding.instruction import Access, Inst, Operand, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.model.registers import Reg

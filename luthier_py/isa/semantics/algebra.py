@@ -11,9 +11,10 @@ Invariant: no primitive is undefined for any input; shift amounts must be below 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
+
+from luthier_py.base.records import dataclass
 
 
 class Kind(Enum):

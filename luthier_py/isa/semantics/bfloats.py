@@ -10,8 +10,7 @@ and NaN to 0.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from luthier_py.base.records import replace
 from luthier_py.isa.semantics.algebra import F32, Prim, Value, fma, is_nan, select, sqrt, unary
 from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
 from luthier_py.isa.semantics.floats import maximum_in, minimum_in

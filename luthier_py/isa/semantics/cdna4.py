@@ -6,10 +6,10 @@ In: nothing. Out: rows. Source: AMD Instinct CDNA4 ISA, 6.6 and chapter 16; the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.algebra import (
     F16,
     F32,

@@ -6,9 +6,9 @@ Source: AMD Instinct MI200 ISA, chapter 4, 12.5 (SOPP), 12.3 (SOPK), 12.13 (LDS 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.meaning import declare
 
 

@@ -7,9 +7,9 @@ comments on V_PERMLANE_BCAST_B32 and _UP_), and a public test of lane permutes b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.meaning import Lanes, declare, signature
 
 

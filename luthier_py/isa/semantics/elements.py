@@ -11,8 +11,7 @@ of float32 to float16 uses truncation" leaves the largest number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.isa.model.element_formats import NumberFormat
 from luthier_py.isa.semantics.algebra import (
     F16,

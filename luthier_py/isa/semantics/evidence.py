@@ -7,10 +7,10 @@ could be made; a test looks whether each file of ELSEWHERE names the instruction
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.by_target import InstructionSet, instruction_set
 from luthier_py.isa.encoding.instruction import OpInfo
 from luthier_py.isa.model.target import target

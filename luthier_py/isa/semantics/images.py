@@ -6,8 +6,7 @@ elements are is in `elements`. Invariant: which components move is a matter of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.meaning import declare
 from luthier_py.isa.semantics.memory import Atomic, Modify
 

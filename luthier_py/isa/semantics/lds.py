@@ -5,9 +5,9 @@ In: nothing. Out: rows. Source: AMD Instinct MI200 ISA, chapter 11 and 12.16.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.meaning import declare
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, Store
 

@@ -7,10 +7,10 @@ MI200 ISA, chapter 7 and 12.13, and AMD's matrix instruction calculator for the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple, Protocol
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.meaning import declare
 
 WAVE = 64

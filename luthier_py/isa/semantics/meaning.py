@@ -25,10 +25,10 @@ An operand that an encoding does not have is the destination's old value (v_fmac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
 
 Results = tuple[Value, ...]

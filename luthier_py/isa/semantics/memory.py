@@ -6,9 +6,9 @@ format and operands (AMD Instinct MI200 ISA, chapters 8 and 9), and is its reade
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa.semantics.algebra import F16, F32, U16, Kind, Value, concat, high_half, low_half, select
 from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
 from luthier_py.isa.semantics.floats import flush_denormals, fmax, fmin, maximum_in, minimum_in

@@ -9,8 +9,8 @@ in small_floats. To small floats numbers are divided by the scale, from them mul
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.algebra import F16, F32, U16, U32, Value, concat
 from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
 from luthier_py.isa.semantics.meaning import Compute, Lanes, Situation, Variants, declare, signature

@@ -13,8 +13,8 @@ infinity, or, with FP16_OVFL, its largest number, and so in formats that have no
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.algebra import (
     F16,
     F32,

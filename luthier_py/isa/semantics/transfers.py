@@ -7,8 +7,7 @@ global.load.async.to.lds and rocjitsu's async_lds_lane_address: the offset is ad
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.meaning import declare
 from luthier_py.isa.semantics.memory import Load
 

@@ -13,9 +13,9 @@ sparse A meets one of four elements of B in the same lane.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import product
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa.semantics.matrix import BITS, MIXED, ElementPlace, ElementProduct
 from luthier_py.isa.semantics.meaning import declare
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Invalid, Malformed
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.constants import LITERAL, LITERAL64, float_format, inline_codes, literal_bits, width_of
 from luthier_py.isa.encoding.decode import mnemonic_of
 from luthier_py.isa.encoding.encode import encode, number_field, register_field

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 
 from luthier_py.base.errors import Invalid, Malformed
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa.encoding.decode import mnemonic_of
 from luthier_py.isa.encoding.encode import encode, number_field
 from luthier_py.isa.encoding.instruction import Inst, OpFlag, OpInfo

@@ -7,10 +7,10 @@ Invariant: every piece has its column, so that an error points at what is wrong;
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.isa.model.registers import Reg, RegFile
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.text.printer import SOURCES

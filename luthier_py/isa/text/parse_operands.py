@@ -8,9 +8,9 @@ literal for all.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa.encoding.constants import (
     INVERSE_TWO_PI,
     LITERAL,

@@ -8,8 +8,7 @@ the slowest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.instruction import Inst, OpFlag
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.properties.accesses import memory_access

@@ -8,10 +8,10 @@ the vector memory's path) is worked out from how long they hold it. A number tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa.model.target import Target
 
 

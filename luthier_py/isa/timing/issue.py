@@ -6,8 +6,7 @@ Invariant: what addresses and waits decide is not in it; the caller moves ``at``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.timing.costs import InstructionCost
 from luthier_py.isa.timing.cycles import Work

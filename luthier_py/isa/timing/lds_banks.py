@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics import rows

@@ -9,8 +9,8 @@ behind the vector cache, has no peak. Sets of banks are AMD's: one in a compute 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.instruction import Inst, OpFlag
 from luthier_py.isa.semantics.readers.work import flops_by_type

@@ -7,8 +7,8 @@ copied stay calls: behind them nothing is known but where control continues, if 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import MODE, OpFlag
 from luthier_py.program.analysis.cfg import Graph, Node
 from luthier_py.program.analysis.execution import START, ExecState, step

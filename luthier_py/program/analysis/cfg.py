@@ -11,13 +11,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
 import numpy as np
 
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.isa.columns import Columns, Kinds
 from luthier_py.isa.encoding.scan import Array
 from luthier_py.program.ir import Block, CallSite, Ending, Function, Instr, Instrs, Program

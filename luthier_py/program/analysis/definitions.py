@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import OpFlag, Reg, RegSet
 from luthier_py.program.analysis.edges import edges_of, group_edges_by_target
 from luthier_py.program.analysis.facts import Facts

@@ -17,11 +17,11 @@ registers that are named at run time (``unknown``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache, reduce
 from operator import and_, or_
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader.descriptor import KernelDescriptor
 from luthier_py.binary.loader.initial import Initial, initial_places
 from luthier_py.isa import Inst, OpFlag

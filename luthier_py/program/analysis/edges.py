@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import OpFlag
 from luthier_py.program.ir import Block, Ending, Function, Instr
 

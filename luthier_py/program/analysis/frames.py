@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis.debug_sections import read_debug_sections
 from luthier_py.program.analysis.lines import SourceLine, SourceLines, files_of, lines_in, lines_of, unreadable

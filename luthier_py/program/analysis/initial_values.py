@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.binary.loader.initial import Initial, initial_places
 from luthier_py.isa import EXEC, Reg, RegFile

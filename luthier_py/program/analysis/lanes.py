@@ -12,12 +12,12 @@ as histories. Where there would be more than MOST_STATES, all but EXEC is forgot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial, reduce
 from itertools import pairwise
 from operator import or_
 from typing import NamedTuple
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Inst, InstructionSet
 from luthier_py.isa.semantics.readers.lane_bits import Assign, Bit, MaskSource, assignments, outcome
 from luthier_py.program.analysis.cfg import Graph, solve

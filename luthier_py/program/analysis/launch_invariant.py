@@ -15,11 +15,11 @@ where for each lane it is what that was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.isa import EXEC, VCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.model.registers import SCC

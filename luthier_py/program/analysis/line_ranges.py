@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.program.analysis.frames import Frames
 from luthier_py.program.analysis.lines import SourceLine
 from luthier_py.program.ir import Function

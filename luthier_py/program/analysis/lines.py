@@ -11,9 +11,9 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis.debug_sections import read_debug_sections
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.program.analysis.dominance import immediate_dominators
 from luthier_py.program.analysis.edges import Edge, edges_of
 from luthier_py.program.analysis.lines import SourceLine, SourceLines

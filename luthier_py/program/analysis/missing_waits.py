@@ -8,8 +8,8 @@ such of memory. Which lanes are off is not looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import NO_REGS, Counter, InstructionSet, OpFlag, RegSet
 from luthier_py.isa.encoding.waitcnt import waits_for
 from luthier_py.isa.properties.barriers import BarrierPart, barrier_part

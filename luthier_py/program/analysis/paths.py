@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 
+from luthier_py.base.records import dataclass
 from luthier_py.program.analysis.regions import OUTSIDE, build_spanning_tree
 
 Arc = tuple[int, int]

@@ -19,7 +19,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from luthier_py.base.records import dataclass
 
 OUTSIDE = -1
 _BITS = 64

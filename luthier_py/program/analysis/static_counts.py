@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.readers.sums import Axis
 from luthier_py.program.analysis.initial_values import GivenLaunch, InitialState, IterationDomain, Varies
 from luthier_py.program.analysis.launch_invariant import LaunchInvariants

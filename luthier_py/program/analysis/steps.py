@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import SCC, Inst, OpFlag, Reg, RegFile, sgpr
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying

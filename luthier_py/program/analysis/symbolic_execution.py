@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TypeAlias
 
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.isa import EXEC, Reg, RegFile
 from luthier_py.isa.semantics.readers.evaluate import Dword
 from luthier_py.isa.semantics.readers.launch_values import DomainEvaluator

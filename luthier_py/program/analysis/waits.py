@@ -13,10 +13,10 @@ least of its ages.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, OpInfo, RegSet
 from luthier_py.isa.encoding.waitcnt import counters_of, encode_waitcnt, waits_for
 from luthier_py.program.analysis.cfg import Graph, solve

@@ -15,13 +15,13 @@ register that the callee does not touch is what it was; any other may be, or may
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from operator import or_
 
 import numpy as np
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import SCC, Inst, Operand, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.semantics.readers.evaluate import copies, evaluate

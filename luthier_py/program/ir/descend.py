@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from luthier_py.base.errors import Malformed
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import InstructionSet, OpFlag, sgpr
 from luthier_py.isa.columns import NOWHERE, Columns, read_columns
 from luthier_py.isa.encoding.scan import UNKNOWN

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from luthier_py.base.errors import Location, Malformed
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.binary.loader import CodeObject, KernelRecord
 from luthier_py.isa import InstructionSet, OpFlag, instruction_set
 from luthier_py.isa.columns import Columns, read_columns

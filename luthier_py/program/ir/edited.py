@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
+from luthier_py.base.records import replace
 from luthier_py.isa import Inst, InstructionSet
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.program.ir.model import Block, Function, Instr, Instrs, Program

@@ -7,8 +7,8 @@ executable bytes of the file; it is a hint for names and ends, while what *is* c
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject, RelocationKind, SymbolType
 
 POINTERS = (RelocationKind.RELATIVE64, RelocationKind.ABS64)  # AMDGPUUsage, "Relocation Records"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import repeat
 from typing import NamedTuple, overload
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.loader import CodeObject, KernelRecord
 from luthier_py.isa import Inst, InstructionSet, MemoryAccess, OpInfo, memory_access
 from luthier_py.isa.columns import Columns

@@ -8,8 +8,7 @@ written where it is not known when, is no number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import OpFlag, RegFile
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.semantics.readers.evaluate import evaluate

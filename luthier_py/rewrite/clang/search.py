@@ -15,11 +15,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass, field
 
 DEVICE_LIBS = "LUTHIER_DEVICE_LIBS", "HIP_DEVICE_LIB_PATH"
 CLANG, HEADERS = "LUTHIER_CLANG", "LUTHIER_HIP_INCLUDE"

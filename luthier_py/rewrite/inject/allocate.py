@@ -11,9 +11,9 @@ and aligned. A group is pinned onto the home of an argument or a result when tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from luthier_py.base.errors import Location, OutOfRegisters
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import NO_REGS, Inst, OperandKind, Reg, RegFile, RegSet
 from luthier_py.isa.encoding.dual import is_dual
 from luthier_py.isa.encoding.operands import LOW_HALVES, NAMED_BY_HALVES

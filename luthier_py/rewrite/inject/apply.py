@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
 from typing import TypeAlias
 
 from luthier_py.base.errors import Location, LuthierError, OutOfRegisters, Unsupported
+from luthier_py.base.records import replace
 from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.binary.loader.origins import CLONE_SUFFIX
 from luthier_py.binary.patch import NewKernel, NewVariable

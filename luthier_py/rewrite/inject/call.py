@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from operator import or_
 
 from luthier_py.base.errors import EditConflict
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, build, sgpr
 from luthier_py.isa.properties.vector_modes import field_bits, mode_field
 from luthier_py.program.analysis import PLAIN_MODE, depends_on_mode

@@ -9,8 +9,8 @@ is deallocated with them (isa/properties/wave_registers).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from luthier_py.base.records import replace
 from luthier_py.isa import InstructionSet, OpFlag
 from luthier_py.isa.build import group_size, nothing
 from luthier_py.isa.properties.wave_registers import gives_back_vectors

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from luthier_py.base.errors import Location, Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.binary.patch import FixupKind
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.build import add, add_with_carry, subtract, subtract_with_borrow, with_long_literal

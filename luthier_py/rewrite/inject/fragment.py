@@ -6,11 +6,11 @@ between places that use the same registers; an Inst never changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import accumulate
 from operator import or_
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import M0, NO_REGS, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.hazards.wait_states import unsafe_shift_amount
 from luthier_py.isa.model.registers import NAMED

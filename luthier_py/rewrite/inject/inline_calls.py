@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
+from luthier_py.base.records import replace
 from luthier_py.isa import InstructionSet
 from luthier_py.isa.build import jump
 from luthier_py.rewrite.inject.items import Cause, Clone, Edit, Item, Label, Single, Slice

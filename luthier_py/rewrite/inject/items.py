@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.patch import FixupKind
 from luthier_py.isa import Inst, InstructionSet, LaneOf, Reg
 from luthier_py.isa.build import add, add_with_carry

@@ -7,8 +7,8 @@ are the original's bytes; of Singles only displacements and literals that name a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader.origins import BACK
 from luthier_py.binary.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup
 from luthier_py.isa import Inst, InstructionSet, OperandKind

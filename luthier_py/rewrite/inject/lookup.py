@@ -8,8 +8,8 @@ it is. The call itself takes its address from another pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
+from luthier_py.base.records import replace
 from luthier_py.isa import Inst, InstructionSet, OperandKind, Reg, RegFile, build
 from luthier_py.program.ir import Instr
 from luthier_py.rewrite.inject.allocate import Pool

@@ -4,9 +4,9 @@ kernel."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.patch import Chunk, NewKernel, NewVariable
 from luthier_py.program.ir import Function, Instr
 from luthier_py.proof.claim import Claim

@@ -8,8 +8,8 @@ choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import Reg, RegFile, RegSet
 from luthier_py.program.analysis import Facts
 from luthier_py.program.ir import Program

@@ -8,12 +8,12 @@ clone starts with a stub for each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
 from typing import NamedTuple
 
 from luthier_py.base.errors import Location, OutOfRegisters, Unsupported
+from luthier_py.base.records import replace
 from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import SCC, Inst, InstructionSet, RegFile, RegSet, build, sgpr
 from luthier_py.program.analysis import Facts

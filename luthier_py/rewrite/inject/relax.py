@@ -11,8 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
+from luthier_py.base.records import replace
 from luthier_py.isa import InstructionSet, OpFlag
 from luthier_py.isa.build import jump, nothing
 from luthier_py.isa.hazards.wait_states import unsafe_displacement

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from luthier_py.base.errors import Location, OutOfRegisters, Unsupported
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.program.analysis import Facts, group_sharing_kernels

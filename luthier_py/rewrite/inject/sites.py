@@ -8,11 +8,11 @@ no wave variable.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
 
 from luthier_py.base.errors import EditConflict, Location
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import M0, SCC, VCC, Inst, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.program.analysis import Facts
 from luthier_py.program.analysis.waits import Pending, wait_for

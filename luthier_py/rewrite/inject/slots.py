@@ -7,8 +7,8 @@ they are given, EXEC not even for what comes next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Counter, Inst, InstructionSet, Reg, RegFile, RegSet, build, sgpr
 from luthier_py.rewrite.inject.allocate import Pool
 from luthier_py.rewrite.inject.items import AssignedLocation, PrivateCell, SpilledLocation, SpillSlot

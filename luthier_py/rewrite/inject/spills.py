@@ -12,9 +12,9 @@ EXEC of the application where the call runs under it, else in all lanes."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from luthier_py.base.errors import OutOfRegisters
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import M0, SCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, build, sgpr
 from luthier_py.rewrite.inject.allocate import Policy, Pool
 from luthier_py.rewrite.inject.items import Edit, Item, Label, PrivateCell, Single, SpillSlot

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass, field
 from luthier_py.binary.patch import FixupKind
 from luthier_py.isa import Inst, InstructionSet
 from luthier_py.isa.build import PLACEHOLDER, PLACEHOLDER64

@@ -18,13 +18,13 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.build import MOST_IN_GROUP, group_size
 from luthier_py.isa.columns import Columns

@@ -8,9 +8,9 @@ Conventions"), where it is in buffers by the resource in s[0:3]; it falls off it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
+from luthier_py.base.records import replace
 from luthier_py.isa import Inst, InstructionSet, OpFlag, RegFile, Space, build, sgpr, vgpr
 from luthier_py.isa.properties.private_buffers import private_resource
 from luthier_py.isa.properties.vector_modes import moves_relative

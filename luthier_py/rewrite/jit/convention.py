@@ -8,8 +8,8 @@ even registers; a parameter of a result's type comes before others, so that it s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import RegFile
 from luthier_py.rewrite.jit.object import FIELD
 from luthier_py.rewrite.jit.python.builder import GLOBAL, Builder, llvm

@@ -11,9 +11,9 @@ not: all lanes are like one of these four.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, product
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, VCC, Access, Inst, OpFlag, RegFile
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from luthier_py.base.errors import LuthierError, Unsupported
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import Inst, InstructionSet, OperandKind
 from luthier_py.isa.hazards.pending import (
     NOTHING,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import msgpack
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass, replace
 
 FIELD = "field"  # names of symbols that stand for constants, before the number of the parameter
 

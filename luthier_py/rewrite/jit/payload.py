@@ -6,8 +6,7 @@ branches stay inside or lead to its end, and ``writes`` is everything that it ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import Inst, Reg, RegSet, Space
 from luthier_py.rewrite.jit.object import Code
 from luthier_py.rewrite.tool import Arg, Constant, Field, Hook, Insertion, Scalar

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.rewrite.llvm_text.names import WORD, TextArgument, llvm_type, quote_name, split_at_commas, unquote_name
 
 _LABEL = re.compile(rf"^({WORD}):", re.MULTILINE)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.llvm_text.names import WORD, rename_values, symbol_of, unquote_name
 
 _FUNCTION = re.compile(rf"^define [^\n]*@({WORD})\(.*?^\}}\n", re.MULTILINE | re.DOTALL)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from luthier_py.base.records import dataclass
 
 WORD = r'"[^"]*"|[-\w$.]+'
 """A name, as it is written behind % or @."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from inspect import cleandoc
 from os import PathLike, fspath
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from luthier_py.base.errors import Invalid, ToolError
+from luthier_py.base.records import dataclass, replace
 from luthier_py.base.storage import digest
 from luthier_py.program.analysis import Facts
 from luthier_py.program.ir import Program

@@ -6,11 +6,12 @@ how long a wave ran, modulo its bits, and does not order waves beside each other
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from luthier_py.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader
@@ -23,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from luthier_py.base.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, did_you_mean, one_line
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.base import Tool
 from luthier_py.rewrite.tool.records.amounts import Amounts
 from luthier_py.rewrite.tool.several import Several, several

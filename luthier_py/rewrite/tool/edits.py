@@ -7,11 +7,11 @@ has been checked against the hook's signature, and constants are values of their
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, TypeAlias, overload
 
 from luthier_py.base.errors import Location
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.entry import Entry

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from types import NoneType
 
 from luthier_py.base.errors import EditConflict, HookError
+from luthier_py.base.records import replace
 from luthier_py.isa import EXEC, OpFlag, Reg, sgpr
 from luthier_py.program.analysis import Edge, Facts, Loop
 from luthier_py.program.ir import Block, Ending, Function, Instr, Kernel, Program

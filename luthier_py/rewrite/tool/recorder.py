@@ -8,10 +8,10 @@ with the tool's file and line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from luthier_py.base.errors import EditConflict, HookError, Location, Unsupported
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.instead import make_replacement, stays, unlike
 from luthier_py.program.ir import Instr, Program

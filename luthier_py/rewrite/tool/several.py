@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from luthier_py.base.errors import Invalid, did_you_mean
+from luthier_py.base.records import replace
 from luthier_py.rewrite.tool.arguments.launch_parameter import VALUES
 from luthier_py.rewrite.tool.base import LaunchResult, Tool
 from luthier_py.rewrite.tool.chosen.selection import COUNTING, EVERY_TOOL, INSTRUCTIONS, Selection

@@ -9,13 +9,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import cache_key
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.emulator.code.engine import begin_address
 from luthier_py.emulator.launches.ready import ReadyLaunch
 from luthier_py.emulator.memory.device_memory import read_bytes

@@ -16,11 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import DeviceError, FaultKind, Invalid, TimeLimit
+from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.module import EmulatorModule

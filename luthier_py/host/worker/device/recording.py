@@ -11,13 +11,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Invalid, LuthierError, how_many, one_line
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass
 from luthier_py.host.worker.error_boundary import say
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from luthier_py.base.errors import Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import check_file
 from luthier_py.emulator.options.launch_options import LaunchOptions
 from luthier_py.emulator.watching.findings import Reporter

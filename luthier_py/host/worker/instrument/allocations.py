@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import load
 from luthier_py.host.worker.instrument.patching import Copy
 from luthier_py.program.analysis.frames import Frames, calls_text, frames_of

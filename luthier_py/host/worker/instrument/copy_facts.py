@@ -7,9 +7,9 @@ only the copy's making needed is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelRecord
 from luthier_py.host.worker.instrument.allocations import AccessibleCode
 from luthier_py.host.worker.instrument.patching import Copy

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any
 
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import Shelf, digest
 from luthier_py.host.worker.instrument.notes import Unkept, pack_notes, unpack_notes
 from luthier_py.program.ir import Program

@@ -10,10 +10,10 @@ import mmap
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 from luthier_py.base.errors import Invalid, Location, LuthierError, one_line
+from luthier_py.base.records import replace
 from luthier_py.binary.loader import load
 from luthier_py.binary.loader.origins import keep_original
 from luthier_py.emulator.interface.arguments import with_hidden

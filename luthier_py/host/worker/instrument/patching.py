@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from io import BytesIO
 from typing import Any
 
 from luthier_py.base.errors import Location
+from luthier_py.base.records import dataclass
 from luthier_py.base.storage import Shelf, cache_key, sources
 from luthier_py.binary.link import Binding
 from luthier_py.binary.loader import CodeObject, SegmentFlag, SymbolType, load

@@ -7,10 +7,10 @@ Invariant: it follows from the primitives that the meaning is made of; no opcode
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from math import isinf
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.meaning import Lanes, Scalar
 from luthier_py.isa.semantics.readers import binding

@@ -8,8 +8,7 @@ so that the two can be compared (tests/unit/isa/semantics/test_effects.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa.encoding.instruction import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import control, elements, images, lds, matrix, memory, transfers, wave_matrices
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value

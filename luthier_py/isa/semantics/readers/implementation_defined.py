@@ -8,10 +8,10 @@ choice or a comparison that the meaning makes inside, of a value that it approxi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.instruction import OpFlag, OpInfo
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics import find_meaning

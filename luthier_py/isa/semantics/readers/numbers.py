@@ -12,10 +12,10 @@ are the same in a row of work-items, as y times a width that is not known, is so
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.algebra import U32, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.readers.concrete import concrete
 

@@ -9,8 +9,8 @@ EXEC says which lanes take part, and is no part of their values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.encoding.instruction import (
     MOVES,
     Access,

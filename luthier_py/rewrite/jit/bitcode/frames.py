@@ -8,9 +8,9 @@ arguments and the place behind it in the next frame, a return jumps to the place
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from luthier_py.base.errors import Unsupported
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.rewrite.jit.python.builder import PRIVATE
 from luthier_py.rewrite.llvm_text.functions import (
     TextCall,

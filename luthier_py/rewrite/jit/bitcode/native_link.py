@@ -8,10 +8,10 @@ are parameters of the hook.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from luthier_py.base import llvm
 from luthier_py.base.errors import HookError, Unsupported
+from luthier_py.base.records import replace
 from luthier_py.isa import InstructionSet
 from luthier_py.rewrite.jit.bitcode.computing_calls import check_calls
 from luthier_py.rewrite.jit.bitcode.device_library import device_library

@@ -8,8 +8,8 @@ what is too large, or used in other ways, stays as it is, and is refused when th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from luthier_py.base.records import replace
 from luthier_py.rewrite.llvm_text.functions import (
     TextCall,
     TextElement,

@@ -7,9 +7,9 @@ array: one that is not known, and past its end, is that of the last element.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Space
 from luthier_py.rewrite.jit.python import arithmetic
 from luthier_py.rewrite.jit.python.arithmetic import UNSIGNED

@@ -7,8 +7,8 @@ allocas in the entry block, which LLVM turns into SSA. Invariant: every block en
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import Space
 from luthier_py.rewrite.tool.cpp.native import Native
 from luthier_py.rewrite.tool.hooks.intrinsic import Value

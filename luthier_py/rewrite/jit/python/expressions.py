@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
 from luthier_py.base.errors import how_many
+from luthier_py.base.records import replace
 from luthier_py.rewrite.jit.python import arithmetic, mathematics, structures
 from luthier_py.rewrite.jit.python.arrays import ElementAddress, element_of
 from luthier_py.rewrite.jit.python.builder import Builder, IrBlock

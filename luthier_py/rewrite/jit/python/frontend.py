@@ -6,9 +6,8 @@ on, so that it is the key under which compiled code is cached.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import dataclass
 from luthier_py.isa import InstructionSet, RegFile
 from luthier_py.rewrite.jit import convention
 from luthier_py.rewrite.jit.convention import Seat

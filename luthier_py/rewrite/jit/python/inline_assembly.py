@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
 from luthier_py.base.errors import LuthierError
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, M0, MODE, NO_REGS, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.encoding.instruction import SRC_LDS_DIRECT, Access, OperandKind
 from luthier_py.isa.properties.side_effects import computes, outside

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from luthier_py.base.records import replace
 from luthier_py.rewrite.jit.python.builder import Builder, llvm
 from luthier_py.rewrite.jit.python.scope import Context, Scope
 from luthier_py.rewrite.jit.python.source import Source, source_of

@@ -7,9 +7,9 @@ a record. Invariant: a push from bitcode is the same code as one from Python, wi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import import_module
 
+from luthier_py.base.records import replace
 from luthier_py.rewrite.jit.python.builder import GLOBAL, Builder, llvm
 from luthier_py.rewrite.jit.python.lowering import Lowering
 from luthier_py.rewrite.jit.python.scope import Context, Scope

@@ -9,9 +9,9 @@ before all its assignments are seen, so a function is compiled again until nothi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.isa import InstructionSet
 from luthier_py.rewrite.jit.python.arrays import LocalArray
 from luthier_py.rewrite.jit.python.builder import Builder, IrBlock

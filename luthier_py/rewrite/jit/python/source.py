@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from dataclasses import dataclass
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.jit.python.mathematics import member
 from luthier_py.rewrite.tool.cpp.hip import Hooks
 from luthier_py.rewrite.tool.cpp.native import Native

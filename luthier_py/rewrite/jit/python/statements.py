@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
+from luthier_py.base.records import replace
 from luthier_py.rewrite.jit.python import arithmetic, arrays, levels
 from luthier_py.rewrite.jit.python.arrays import ElementAddress
 from luthier_py.rewrite.jit.python.builder import constant, llvm

@@ -7,8 +7,8 @@ Invariant: members lie where NumPy and C++ have them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from luthier_py.base.records import replace
 from luthier_py.rewrite.jit.python import arithmetic
 from luthier_py.rewrite.jit.python.builder import Builder, llvm
 from luthier_py.rewrite.tool.hooks.intrinsic import Operand, Value

@@ -8,9 +8,9 @@ in it does not overlap; where allocations are unknown there is no table, which a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import pack
 
+from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import CodeObject, SegmentFlag
 from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.launch_variable import first_element

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from luthier_py.base.errors import how_many
+from luthier_py.base.records import replace
 from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile, Space
 from luthier_py.isa.model.registers import is_register
 from luthier_py.rewrite.tool.arguments.allocations import Allocations

@@ -7,11 +7,11 @@ Computed, which a tool passes to a hook as any other argument. Invariant: it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, filterfalse
 from typing import Any
 
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Reg, RegFile, RegSet, Space
 from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.author import caller

@@ -6,11 +6,11 @@ or the part of them that the instruction takes; modifiers (neg, abs, sext, DPP) 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import NoneType
 from typing import TypeAlias
 
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import replace
 from luthier_py.isa import EXEC, SCC, VCC, Access, Inst, Operand, OperandKind, Reg, constant_of, part_of, sgpr
 from luthier_py.isa.encoding.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.semantics import find_meaning

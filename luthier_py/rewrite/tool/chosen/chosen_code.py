@@ -7,9 +7,9 @@ is given is chosen; of a block that is cut it is a part, perhaps with gaps.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from luthier_py.base.errors import Location
+from luthier_py.base.records import replace
 from luthier_py.program.analysis import (
     Edge,
     Facts,

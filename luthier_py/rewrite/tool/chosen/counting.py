@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.isa.columns import Columns
 from luthier_py.program.analysis import (
     Edge,

@@ -13,12 +13,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NoReturn, TypeAlias
 
 from luthier_py.base.errors import Invalid, did_you_mean
+from luthier_py.base.records import dataclass
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
 from luthier_py.program.analysis import SourceLine
 from luthier_py.program.ir import Function, Instr, Program

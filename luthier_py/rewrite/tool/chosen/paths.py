@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from luthier_py.base.records import dataclass
 from luthier_py.program.analysis import OUTSIDE, Adding, Edge, Flow, Paths, edges_of, estimate_frequencies, paths
 from luthier_py.program.ir import Block, Function, Program
 from luthier_py.rewrite.tool.chosen.counting import Stretch

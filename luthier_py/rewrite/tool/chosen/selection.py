@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 from luthier_py.base.errors import Invalid, Unsupported, did_you_mean
 from luthier_py.base.names import demangle, shorten_name
+from luthier_py.base.records import dataclass, replace
 from luthier_py.base.storage import check_file, check_folder
 from luthier_py.rewrite.tool.chosen.filters import parse_filter
 from luthier_py.rewrite.tool.options import Option

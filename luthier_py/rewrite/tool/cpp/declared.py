@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Space
 from luthier_py.rewrite.llvm_text.functions import read_header
 from luthier_py.rewrite.llvm_text.modules import elements_of, fields_of, locations_of, read_variable

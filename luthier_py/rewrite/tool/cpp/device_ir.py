@@ -7,9 +7,9 @@ in quotes is never taken for a name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.llvm_text.modules import read_module, rows_of_annotations, string_of
 from luthier_py.rewrite.llvm_text.names import symbols_in
 

@@ -6,13 +6,13 @@ when something of it is first used, for each processor once; what was made of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from luthier_py.base.errors import HookError, Invalid, LuthierError, Uncompiled, Unsupported
 from luthier_py.base.llvm import bitcode_text, version
+from luthier_py.base.records import dataclass, field, replace
 from luthier_py.base.storage import Shelf, cache_key
 from luthier_py.isa import target, targets
 from luthier_py.rewrite.clang import Search, create_working_folder, inputs_key, run_clang

@@ -6,9 +6,9 @@ LLVM takes and gives its values, which clang's calling convention has made of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.cpp.device_ir import DeviceIr
 from luthier_py.rewrite.tool.records.channel import RecordType
 

@@ -9,10 +9,10 @@ become others where it is inserted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from luthier_py.base.errors import HookError, LuthierError, Unsupported
+from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.build import jump_if_flag, set_flag
 from luthier_py.isa.instead import make_replacement

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from luthier_py.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from enum import Enum
 from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
 
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Reg, RegFile, Space
 from luthier_py.rewrite.tool.arguments.expected import each
 from luthier_py.rewrite.tool.author import caller

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from importlib.metadata import entry_points
@@ -17,6 +16,7 @@ from inspect import CO_VARARGS
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.hooks.hook import Device
 from luthier_py.rewrite.tool.hooks.types import Type
 

@@ -12,7 +12,6 @@ import dis
 import inspect
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -22,6 +21,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.hooks.author_types import u32, u64
 from luthier_py.rewrite.tool.records.channel import Channel
 

@@ -10,12 +10,12 @@ import math
 import struct
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 from luthier_py.base.errors import HookError
+from luthier_py.base.records import dataclass
 from luthier_py.isa import Space
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from luthier_py.base.records import dataclass, replace
 from luthier_py.program.analysis.lines import line_order
 
 AnyReport = Mapping[str, Any]

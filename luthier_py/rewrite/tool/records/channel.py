@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.base.errors import HookError, Invalid
+from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
 from luthier_py.rewrite.tool.hooks.types import BF16, BOOL, U64, LaneType, Pointer, Scalar

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from luthier_py.base.errors import EditConflict, HookError
+from luthier_py.base.records import dataclass
 from luthier_py.program.analysis import Loop, innermost_loops, source_frames, source_lines
 from luthier_py.program.ir import Block, Function, Instr, Program
 

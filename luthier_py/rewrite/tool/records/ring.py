@@ -43,12 +43,12 @@ When the waves of a launch have ended, ``reserved`` does not change, and the hos
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.base.records import dataclass, field
 from luthier_py.rewrite.tool.records.channel import Channel, Full
 
 RESERVED, RING, SEEN, CAPACITY, DROPS, DROPPED = range(6)

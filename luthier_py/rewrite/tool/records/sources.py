@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import PurePosixPath
 
 from luthier_py.base.names import demangle
+from luthier_py.base.records import dataclass
 from luthier_py.program.analysis import (
     Frames,
     LineRange,
