@@ -252,7 +252,8 @@ def fields(cls: type) -> Iterator[tuple[str, tuple[str, str]]]:
 def signature(function: Callable[..., Any]) -> str:
     made = inspect.signature(function)
     shown = [p for p in made.parameters.values() if p.name not in ("self", "cls")]
-    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(made.replace(parameters=shown)))  # annotations are texts
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(made.replace(parameters=shown)))  # annotations are texts
+    return re.sub(r"\b(?:ir|analysis)\.(?=[A-Z])", "", text)  # authors import these from luthier_py
 
 
 def intrinsic_signature(name: str) -> str:

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
         vgpr,
     )
     from luthier_py.isa.model.target_id import Setting, TargetId, parse_target_id
-    from luthier_py.isa.properties.accesses import AccessKind, AddressForm, MemoryAccess, memory_access
+    from luthier_py.isa.properties.accesses import memory_access
     from luthier_py.isa.properties.classes import InstructionClass, class_of
+    from luthier_py.isa.properties.memory_access import AccessKind, AddressForm, MemoryAccess
     from luthier_py.isa.semantics.operand_parts import constant_of, part_of
 
 __all__ = [
@@ -50,7 +51,8 @@ __all__ = [
     "parse_target_id", "part_of", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]
 __getattr__ = make_lazy_loader(__name__, {
-    "properties.accesses": "AccessKind AddressForm MemoryAccess memory_access",
+    "properties.accesses": "memory_access",
+    "properties.memory_access": "AccessKind AddressForm MemoryAccess",
     "properties.classes": "InstructionClass class_of",
     "encoding.instruction": "Access Counter Effects Inst Operand OperandInfo OperandKind OpFlag OpInfo Space",
     "by_target": "InstructionSet instruction_set",

@@ -7,10 +7,13 @@ addresses will be filled in. Equal ones are shared.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.instruction import FLAT_SCR_LO, Inst, OpFlag
 from luthier_py.isa.model.registers import EXEC, SCC, Reg, RegFile, sgpr
+
+if TYPE_CHECKING:
+    from luthier_py.isa import InstructionSet
 
 PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal follows the instruction
 PLACEHOLDER64 = 0x7FFFFFFF_7FFFFFFF

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from luthier_py.base.errors import Malformed
-from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.decode import OperandMemo
 from luthier_py.isa.encoding.instruction import (
     SETS_HARDWARE,
@@ -30,6 +29,9 @@ from luthier_py.isa.encoding.instruction import (
 )
 from luthier_py.isa.encoding.scan import UNKNOWN, Array, Fields, Scan
 from luthier_py.isa.model.registers import SCALARS
+
+if TYPE_CHECKING:
+    from luthier_py.isa.by_target import InstructionSet
 
 NOWHERE = np.iinfo(np.int64).min
 VECTORS = ~SCALARS

@@ -7,11 +7,15 @@ that is gone would else be over too early, so that a wait for all of its kind re
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from luthier_py.base.errors import Unsupported
 from luthier_py.isa.build import nothing, times_one
-from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.encoding.instruction import Counter, Inst, OpFlag
 from luthier_py.isa.model.registers import MODE, NO_REGS, VCC, RegSet, sgpr
+
+if TYPE_CHECKING:
+    from luthier_py.isa import InstructionSet
 
 _STAYS = {
     OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.SETS_PC | OpFlag.MAY_STOP | OpFlag.FORKS:

@@ -44,35 +44,13 @@ What the application may read it finds for itself, in the original's bytes (`gra
   comparisons before an indirect call as it was (`dispatch`).
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from luthier_py.base.errors import CheckFailed
-from luthier_py.binary.loader import load
-from luthier_py.isa import instruction_set
-from luthier_py.proof.claim import Claim
-from luthier_py.proof.descriptors import check_kernels
-from luthier_py.proof.objects import check_apart, check_objects
-from luthier_py.proof.whole import Proved, prove_functions
+from luthier_py.base.exports import make_lazy_loader
+
+if TYPE_CHECKING:
+    from luthier_py.proof.claim import Claim
+    from luthier_py.proof.judge import prove
 
 __all__ = ["Claim", "prove"]
-
-
-def prove(original: bytes, patched: bytes, claim: Claim, apart: bool = False) -> None:
-    """Raises CheckFailed, which says where, at which instruction, and what is wrong. ``apart``: the copy is standalone,
-    and is bound to an original that lies at its own addresses."""
-    if not claim.functions:
-        if patched != original and not apart:
-            raise CheckFailed("the copy is not the original, though nothing was inserted")
-        return
-    old, new = load(original), load(patched)
-    if apart:
-        check_apart(old, new, claim)
-    else:
-        check_objects(old, new, claim)
-    proved: dict[int, Proved] = {}
-    for wave_size in sorted({function.wave_size for function in claim.functions}):
-        if wave_size not in old.target.wave_sizes:
-            raise CheckFailed(f"the claim has waves of {wave_size} lanes, and the target has not")
-        isa = instruction_set(old.target, wave_size)
-        proved |= prove_functions(isa, old, new, claim, [f for f in claim.functions if f.wave_size == wave_size], apart)
-    check_kernels(old, new, claim, proved)
+__getattr__ = make_lazy_loader(__name__, {"claim": "Claim", "judge": "prove"})

@@ -7,15 +7,18 @@ source line are shown together. Invariant: every instruction and every line is t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import how_many
 from luthier_py.base.names import demangle, shorten_name
 from luthier_py.base.records import dataclass
 from luthier_py.program.analysis import Loop, innermost_loops
-from luthier_py.program.analysis.lines import SourceLines
-from luthier_py.program.ir import Function
 from luthier_py.report.html import HtmlRow, HtmlTable
-from luthier_py.report.sources import SourceFile, SourceFolder
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.lines import SourceLines
+    from luthier_py.program.ir import Function
+    from luthier_py.report.sources import SourceFile, SourceFolder
 
 
 @dataclass(frozen=True, slots=True)

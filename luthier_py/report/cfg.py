@@ -12,15 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 from math import hypot
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import how_many, printable
 from luthier_py.base.names import demangle
 from luthier_py.base.records import dataclass, field
-from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis import Edge, SourceLines, edges_of, loops_of, source_lines
 from luthier_py.program.ir import Block, Function, Kernel, Program, lift
 from luthier_py.report.layered import APART, Corner, GraphLayout, Size, lay_out_graph
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import CodeObject
 
 LINE, COLUMN, INSIDE, HEAD = 13.0, 6.7, 8.0, 20.0  # pixels: a line of code, a character, around code, a block's title
 MOST_LINES, MOST_COLUMNS, ROUND = 14, 64, 5.0

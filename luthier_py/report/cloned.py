@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from luthier_py.report.plain import Json
-from luthier_py.rewrite.inject.model import ClonedKernel
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from luthier_py.report.plain import Json
+    from luthier_py.rewrite.inject.cloned import ClonedKernel
 
 
 def collect_clone_facts(row: ClonedKernel) -> Json:

@@ -12,11 +12,12 @@ import time
 from typing import TYPE_CHECKING, Any, TextIO
 
 from luthier_py.base.errors import printable_lines
-from luthier_py.report.so_far import SoFar
-from luthier_py.rewrite.tool import LaunchResult
 
 if TYPE_CHECKING:
     from rich.live import Live as Drawn
+
+    from luthier_py.report.so_far import SoFar
+    from luthier_py.rewrite.tool import LaunchResult
 
 
 class LiveTable:

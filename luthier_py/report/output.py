@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from luthier_py.base.errors import printable_lines
 from luthier_py.base.records import replace
@@ -27,9 +27,10 @@ from luthier_py.report.names import FileNames, file_name
 from luthier_py.report.plain import Json, flat
 from luthier_py.report.so_far import SoFar
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
-from luthier_py.report.tool_page import tool_page
-from luthier_py.report.verdict import Verdict
 from luthier_py.rewrite.tool import LaunchResult, Tool, as_data, encoded
+
+if TYPE_CHECKING:
+    from luthier_py.report.verdict import Verdict
 
 SCHEMA = 1  # of JSON, and of CSV's columns; one more when something is renamed, removed or means something else
 
@@ -183,7 +184,11 @@ def _files_of(tool: Tool, result: LaunchResult, report: Any) -> Mapping[str, byt
     files = dict(tool.files(result, report))
     for part in tool.together:
         own, name = report if part is tool else report[part.name], f"{part.name}.html"
-        page = tool_page(part, result, own) if own is not None and name not in files else None
+        page = None
+        if own is not None and name not in files:
+            from luthier_py.report.tool_page import tool_page  # few runs ask for pages
+
+            page = tool_page(part, result, own)
         if page is not None:
             files[name] = encoded(render(page))
     return files

@@ -7,17 +7,19 @@ count of what became of each record. Invariant: pushed = received + dropped, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import printable_lines
+from luthier_py.base.late_modules import np
 from luthier_py.base.records import dataclass
-from luthier_py.report.plain import Json
 from luthier_py.report.record_files import RecordFile, record_file
 from luthier_py.rewrite.tool import Channel, LaunchResult, Tool
 from luthier_py.rewrite.tool.hooks.printing import PRINTED, failures, line_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from luthier_py.report.plain import Json
 
 KNOWN_LAUNCHES = 1 << 14
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from luthier_py.rewrite.tool.records.channel import Channel
+from luthier_py.base.late_modules import np
 from luthier_py.rewrite.tool.records.data import as_data
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from luthier_py.rewrite.tool.records.channel import Channel
 
 LAUNCH = "launch"
 ROWS = 1 << 17  # of a row group

@@ -8,10 +8,12 @@ to be.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.records import dataclass, replace
-from luthier_py.rewrite.tool import LaunchResult, Tool
+
+if TYPE_CHECKING:
+    from luthier_py.rewrite.tool import LaunchResult, Tool
 
 
 @dataclass(slots=True)

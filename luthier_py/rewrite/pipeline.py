@@ -10,7 +10,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from luthier_py.base.errors import CheckFailed, Location, Unsupported
 from luthier_py.base.records import dataclass, field, replace
@@ -22,18 +22,19 @@ from luthier_py.proof import prove
 from luthier_py.rewrite.claim_check import check_claim_of_tool
 from luthier_py.rewrite.inject.addresses import check_addresses
 from luthier_py.rewrite.inject.apply import Seen, inject
-from luthier_py.rewrite.inject.model import Patched
 from luthier_py.rewrite.inject.resources import components
 from luthier_py.rewrite.jit import compile_hooks
 from luthier_py.rewrite.tool import Edits, Place, Refusal, Tool, made_tool, visit
+
+if TYPE_CHECKING:
+    from luthier_py.rewrite.inject.model import Patched
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Watch = Callable[[str, int, int], object]
 """Called as each stage begins: its name, how many are done, and of how many."""
 STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
-PARTS = ("inject.place", "inject.inline_calls", "inject.wait_states", "inject.relax", "inject.layout")
-"""Of stages, whose times are in the stage's too."""
+"""In order. Times of a stage's parts ("inject.place") are in the stage's, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from dataclasses import fields
 from typing import Any
 from unittest import mock
 
-from luthier_py import proof
-from luthier_py.proof import insertions, whole
+from luthier_py.proof import insertions, judge, whole
 from luthier_py.proof.graph import Graph
 
 KEPT = 16  # results of each: functions of a subject
@@ -51,7 +50,7 @@ PARTS = [mock.patch.object(room, name, Kept(getattr(room, name))) for room, name
     (whole, ("decode_ranges", "body", "summary")), (insertions, ("solve_modes", "solve_pending", "Liveness")),
 ) for name in names]
 PARTS += [mock.patch.object(whole, "build_graph", Graphs(whole.build_graph)),
-          mock.patch.object(proof, "load", Kept(proof.load))]
+          mock.patch.object(judge, "load", Kept(judge.load))]
 
 
 @contextlib.contextmanager

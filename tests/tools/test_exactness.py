@@ -19,8 +19,8 @@ from luthier_py.features.run.specs import parse_argument
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.isa.encoding.instruction import Space
 from luthier_py.isa.model.registers import EXEC, VCC
+from luthier_py.isa.semantics import rows
 from luthier_py.isa.semantics.algebra import F32, U32
-from luthier_py.isa.semantics.meaning import rows
 from luthier_py.isa.semantics.readers.implementation_defined import VALUES
 from luthier_py.program.analysis import analyse
 from luthier_py.program.analysis.differing import Decides, find_device_dependence

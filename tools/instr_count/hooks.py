@@ -7,10 +7,13 @@ follows from its register, and no other loop runs between the two places where t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from luthier_py import Mutator, WaveVariable, hook, ptr, u32, u64
 from luthier_py.intrinsics import active_mask, atomic_add, popcount
-from luthier_py.program.analysis import Steps
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis import Steps
 
 
 @hook

@@ -1,9 +1,14 @@
 """A code object and a :class:`Patch` to the bytes of a new code object: the old one, in which nothing has moved, with
 the patch behind it; or the patch alone, to be bound to the old one where that is loaded."""
 
-from luthier_py.binary.link.bindings import Binding, apply_bindings, find_bindings
-from luthier_py.binary.link.writer import link, link_apart
+from typing import TYPE_CHECKING
+
+from luthier_py.base.exports import make_lazy_loader
 from luthier_py.binary.patch import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch
+
+if TYPE_CHECKING:
+    from luthier_py.binary.link.bindings import Binding, apply_bindings, find_bindings
+    from luthier_py.binary.link.writer import link, link_apart
 
 __all__ = [
     "Binding",
@@ -18,3 +23,7 @@ __all__ = [
     "link",
     "link_apart",
 ]
+__getattr__ = make_lazy_loader(__name__, {
+    "bindings": "Binding apply_bindings find_bindings",
+    "writer": "link link_apart",
+})  # fmt: skip

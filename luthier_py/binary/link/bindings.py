@@ -17,12 +17,15 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import CheckFailed, Location, Unsupported
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader import CodeObject
 from luthier_py.binary.patch import Chunk, Fixup, FixupKind
 from luthier_py.isa import InstructionSet, OpFlag, build
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import CodeObject
 
 _DWORD = struct.Struct("<I")
 

@@ -7,9 +7,12 @@ fixups name are written, and each distance fits in 32 bits, as code that builds 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Invalid, Unsupported
-from luthier_py.binary.patch import Chunk, Fixup
+
+if TYPE_CHECKING:
+    from luthier_py.binary.patch import Chunk, Fixup
 
 
 def resolve(chunk: Chunk, addresses: Mapping[str, int]) -> bytes:

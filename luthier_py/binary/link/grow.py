@@ -7,6 +7,8 @@ symbols and strings are only added; those that are there keep their indices and 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from luthier_py.base.errors import Unsupported
 from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.link.layout import PAGE_BYTES, Blob
@@ -16,7 +18,9 @@ from luthier_py.binary.loader.codeobject import find_metadata
 from luthier_py.binary.loader.elf import SYMBOL, Elf
 from luthier_py.binary.loader.note import Metadata, pack_metadata, read_notes, unpack_metadata
 from luthier_py.binary.loader.symbols import read_symbols
-from luthier_py.binary.patch import NewKernel, Patch
+
+if TYPE_CHECKING:
+    from luthier_py.binary.patch import NewKernel, Patch
 
 
 @dataclass(frozen=True, slots=True)

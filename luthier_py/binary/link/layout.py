@@ -7,6 +7,7 @@ lies after everything that was there, and file offsets and addresses agree modul
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass, replace
 from luthier_py.binary.loader import (
@@ -19,7 +20,9 @@ from luthier_py.binary.loader import (
     SegmentType,
 )
 from luthier_py.binary.loader.origins import CODE_SECTION, HERE, ORIGINS_SECTION, pack_origins
-from luthier_py.binary.patch import Patch
+
+if TYPE_CHECKING:
+    from luthier_py.binary.patch import Patch
 
 PAGE_BYTES = 0x1000
 

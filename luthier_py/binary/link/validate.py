@@ -7,11 +7,14 @@ Invariant: a Patch that passed :func:`check_patch` can be linked, unless it is t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Invalid
 from luthier_py.binary.link.layout import PAGE_BYTES
-from luthier_py.binary.loader import CodeObject
 from luthier_py.binary.patch import ENTRY_ALIGN_BYTES, Chunk, NewKernel, Patch
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import CodeObject
 
 
 def check_patch(obj: CodeObject, patch: Patch) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Unsupported
 from luthier_py.base.records import dataclass, replace
@@ -37,7 +38,9 @@ from luthier_py.binary.loader import (
 from luthier_py.binary.loader.codeobject import find_metadata, read_object
 from luthier_py.binary.loader.elf import DYNAMIC, LOAD_LIMIT_BYTES, PROGRAM_HEADER, SECTION_HEADER, SYMBOL, Elf
 from luthier_py.binary.loader.origins import HERE, ORIGINS_SECTION, object_name, pack_origins
-from luthier_py.binary.patch import Patch
+
+if TYPE_CHECKING:
+    from luthier_py.binary.patch import Patch
 
 S_NOP = struct.pack("<I", 0xBF800000)  # SOPP opcode 0, the same on every target
 

@@ -6,12 +6,11 @@ once, so writing one part takes time for that part alone.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.llvm import Effort
 from luthier_py.base.records import dataclass
 from luthier_py.base.storage import cache_key
-from luthier_py.binary.loader.origins import Origins
 from luthier_py.emulator.instructions.modes import modes, sets_from_register
 from luthier_py.emulator.options.settings import CodeNumbers, Settings, Style
 from luthier_py.emulator.options.translator import translator
@@ -22,6 +21,9 @@ from luthier_py.emulator.translation.translate import Translator, WholeFunction
 from luthier_py.isa.encoding.instruction import Inst
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Switch
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader.origins import Origins
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,18 @@ In: what decodes instructions, an entry. Out: a Translation, and what writes the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader.origins import Origins
-from luthier_py.emulator.options.settings import Settings
 from luthier_py.emulator.reading.discover import discover
 from luthier_py.emulator.reading.first_reads import rows_read_first, scalars_named
 from luthier_py.emulator.translation.host_functions import DividedFunction, HostFunction
 from luthier_py.emulator.translation.translated import CodeRun, HostPart, Translation
 from luthier_py.isa.encoding.instruction import Inst
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader.origins import Origins
+    from luthier_py.emulator.options.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

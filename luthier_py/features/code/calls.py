@@ -7,12 +7,15 @@ code does; symbols only name them, and one without has its address for a name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import how_many, printable
 from luthier_py.base.names import demangle
 from luthier_py.binary.loader import Broken, CodeObject
 from luthier_py.program.ir import CallSite, Function, Program, lift
-from luthier_py.report.plain import Json
+
+if TYPE_CHECKING:
+    from luthier_py.report.plain import Json
 
 
 def calls_of(obj: CodeObject) -> Json:

@@ -16,7 +16,7 @@ from luthier_py.binary.loader import Broken, CodeObject, KernelRecord, SymbolTyp
 from luthier_py.isa import InstructionSet, instruction_set
 from luthier_py.isa.columns import NOWHERE, Columns, Kinds, read_columns
 from luthier_py.isa.encoding.scan import UNKNOWN
-from luthier_py.program.ir import find_extents, format_program, lift
+from luthier_py.program import ir
 
 TEXT_COLUMNS = 59
 KEPT = 1 << 18  # texts
@@ -75,7 +75,7 @@ def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
 
 def _functions(obj: CodeObject) -> Iterator[_Function]:
     """By address: symbols with a size as they say, and what starts elsewhere as far as it may go."""
-    extents = find_extents(obj)
+    extents = ir.find_extents(obj)
     known = [(s.address, min(s.address + s.size, extents.text_at(s.address).stop), s.name) for s in obj.symbols
              if s.type is SymbolType.FUNC and s.size and s.defined and extents.text_at(s.address)]
     inside = set()
@@ -99,8 +99,8 @@ def disassemble_blocks(obj: CodeObject, kernel: str | None = None) -> Iterator[s
     """Functions as basic blocks, with what is live at the head of each."""
     from luthier_py.program.analysis import analyse, live_notes
 
-    program = lift(obj, None if kernel is None else [kernel])
-    yield from format_program(program, live_notes(analyse(program))).splitlines()
+    program = ir.lift(obj, None if kernel is None else [kernel])
+    yield from ir.format_program(program, live_notes(analyse(program))).splitlines()
 
 
 def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import printable
 from luthier_py.base.names import demangle, is_region
@@ -18,7 +19,9 @@ from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import Broken, CodeObject, KernelRecord
 from luthier_py.program.analysis.lines import source_lines
 from luthier_py.report.columns import align_columns
-from luthier_py.report.plain import Json
+
+if TYPE_CHECKING:
+    from luthier_py.report.plain import Json
 
 MANY = 16  # objects from which on a line is written for each, and not its kernels
 LEFT_OUT_LINES = 5  # of an object; --json has all

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from luthier_py.report.cloned import change, collect_clone_facts
-from luthier_py.report.plain import Json
-from luthier_py.rewrite.pipeline import Instrumented
+
+if TYPE_CHECKING:
+    from luthier_py.report.plain import Json
+    from luthier_py.rewrite.pipeline import Instrumented
 
 
 def collect_instrumented_facts(made: Instrumented, path: str) -> Json:

@@ -6,16 +6,21 @@ takes less than AFTER shows nothing, nor does anything where stderr is no termin
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.interface import Device
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from luthier_py.emulator.interface import Device
 
 AFTER, EVERY = 1.0, 0.2  # seconds
 
@@ -51,8 +56,14 @@ class Bar:
 @contextmanager
 def show_progress(wanted: bool = True, console: Console | None = None, after: float = AFTER) -> Iterator[Bar | None]:
     """A bar, or None where it is not ``wanted`` or the console is no terminal."""
-    console = console or Console(stderr=True)
-    if not (wanted and console.is_terminal):
+    if not wanted or (console is None and not sys.stderr.isatty() and "FORCE_COLOR" not in os.environ):
+        yield None
+        return
+    from rich.console import Console as TerminalConsole  # many runs have no terminal
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = console or TerminalConsole(stderr=True)
+    if not console.is_terminal:
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -20,7 +20,7 @@ from luthier_py.binary.loader import load
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.features.run.launch import Launch, Ran, run_instrumented, run_original
 from luthier_py.features.run.specs import parse_argument
-from luthier_py.rewrite.inject.model import ClonedKernel
+from luthier_py.rewrite.inject.cloned import ClonedKernel
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool
 

@@ -18,8 +18,8 @@ from luthier_py.binary.loader import Given
 from luthier_py.isa import Inst, Reg
 from luthier_py.report.cloned import change
 from luthier_py.report.html import HtmlRow, HtmlTable, Page
+from luthier_py.rewrite.inject.cloned import ClonedKernel
 from luthier_py.rewrite.inject.items import Allotted, Cause, Clone, Edit, Label, Referent, Run, Single, Slice
-from luthier_py.rewrite.inject.model import ClonedKernel
 from luthier_py.rewrite.pipeline import Instrumented, instrument
 from luthier_py.rewrite.tool import Element, Entry, Insertion, Tool, Variable, WaveVariable
 

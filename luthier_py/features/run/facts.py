@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from luthier_py.emulator.watching.findings import Finding
-from luthier_py.features.run.launch import Done, Launch
-from luthier_py.features.run.shuffle import Shuffled
 from luthier_py.report.output import document, row_of
-from luthier_py.report.plain import Json
 from luthier_py.rewrite.tool import as_data
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.watching.findings import Finding
+    from luthier_py.features.run.launch import Done, Launch
+    from luthier_py.features.run.shuffle import Shuffled
+    from luthier_py.report.plain import Json
 
 SHOWN = 6  # values of each output buffer
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,14 @@ from luthier_py.features.run.receiving import Receiving
 from luthier_py.features.run.reported_allocations import Ready, ignore_allocations, own_memory, publish_allocations
 from luthier_py.features.run.specs import ArgumentSpec, BufferSpec, ScalarSpec
 from luthier_py.report.received import Received, RecordCount
-from luthier_py.report.verdict import Verdict
-from luthier_py.rewrite.inject.model import ClonedKernel
-from luthier_py.rewrite.pipeline import Instrumented
 from luthier_py.rewrite.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
 from luthier_py.rewrite.tool.arguments.allocations import Allocations, LiveAllocation
 from luthier_py.rewrite.tool.arguments.launch_variable import launch_bytes
+
+if TYPE_CHECKING:
+    from luthier_py.report.verdict import Verdict
+    from luthier_py.rewrite.inject.cloned import ClonedKernel
+    from luthier_py.rewrite.pipeline import Instrumented
 
 Dim = tuple[int, int, int]
 FLOATING = {

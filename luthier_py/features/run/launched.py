@@ -8,17 +8,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from luthier_py.base.errors import DeviceError, Invalid
 from luthier_py.base.records import replace
 from luthier_py.binary.link import apply_bindings
 from luthier_py.binary.loader import load, read_code
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.devices.module import EmulatorModule
-from luthier_py.emulator.interface import Device
-from luthier_py.emulator.options.schedule import Schedule
-from luthier_py.emulator.watching.findings import Finding
 from luthier_py.features.run.launch import (
     Dim,
     Done,
@@ -46,7 +42,13 @@ from luthier_py.report.output import Output, write_report
 from luthier_py.report.remedies import suggest_remedies
 from luthier_py.report.verdict import Verdict
 from luthier_py.rewrite.pipeline import instrument
-from luthier_py.rewrite.tool import Tool
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.devices.module import EmulatorModule
+    from luthier_py.emulator.interface import Device
+    from luthier_py.emulator.options.schedule import Schedule
+    from luthier_py.emulator.watching.findings import Finding
+    from luthier_py.rewrite.tool import Tool
 
 SIDES = r"(?<!\b0)x"  # between the numbers of 4x2, and not in 0x10
 

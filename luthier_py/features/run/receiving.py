@@ -10,14 +10,13 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.base.errors import DeviceError
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.emulator.interface import Buffer, Device, Module
 from luthier_py.rewrite.tool import Channel
 from luthier_py.rewrite.tool.records.channel import Full
 from luthier_py.rewrite.tool.records.ring import (
@@ -29,6 +28,9 @@ from luthier_py.rewrite.tool.records.ring import (
     head_words,
     ring_bytes,
 )
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.interface import Buffer, Device, Module
 
 IDLE_SECONDS = 0.0005  # between looks at rings that were empty
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import DeviceError, Invalid
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices.record_file import write_record
 from luthier_py.emulator.devices.recorded_launch import RecordedLaunch, record_launch
-from luthier_py.emulator.interface import KernelHandle
 from luthier_py.emulator.memory.chosen_place import give_back, take_place
 from luthier_py.emulator.memory.device_memory import Memory
-from luthier_py.features.run.launch import Dim
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.interface import KernelHandle
+    from luthier_py.features.run.launch import Dim
 
 _PLACES = 0x200000000000, 0x300000000000, 0x100000000000, 0x400000000000  # those of our HIP runtime (hip/device.c)
 _BYTES = 1 << 37

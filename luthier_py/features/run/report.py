@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from rich.console import Group
 from rich.text import Text
 
 from luthier_py.base.errors import printable
 from luthier_py.features.run.cycles import cycles_text
-from luthier_py.report.plain import Json
+
+if TYPE_CHECKING:
+    from luthier_py.report.plain import Json
 
 
 def launch_table(facts: Json) -> Group:

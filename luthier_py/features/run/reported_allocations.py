@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from luthier_py.binary.loader import load
-from luthier_py.emulator.interface import Device, Module
-from luthier_py.rewrite.pipeline import Instrumented
 from luthier_py.rewrite.tool.arguments.allocations import Allocations, LiveAllocation, collect_loaded_segments
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.interface import Device, Module
+    from luthier_py.rewrite.pipeline import Instrumented
 
 Ready = Callable[[Sequence[LiveAllocation]], None]
 """Called with a launch's allocations before it begins."""

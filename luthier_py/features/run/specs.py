@@ -18,14 +18,16 @@ import re
 from enum import Enum
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luthier_py.base.errors import Invalid, one_line
 from luthier_py.base.records import dataclass
 from luthier_py.base.storage import open_regular
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(kind)

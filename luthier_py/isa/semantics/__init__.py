@@ -1,51 +1,15 @@
 """What every instruction does, written once; see meaning for the form and algebra for the words."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from functools import cache
+from luthier_py.base.exports import make_lazy_loader
 
-from luthier_py.isa.encoding.dual import is_dual, operations
-from luthier_py.isa.encoding.instruction import OpInfo
-from luthier_py.isa.semantics import (
-    bfloats,
-    cdna4,
-    compare,
-    control,
-    conversions,
-    crossings,
-    dots,
-    elements,
-    floats,
-    images,
-    lds,
-    matrix,
-    memory,
-    rdna,
-    scalar,
-    scalar_floats,
-    scaled_floats,
-    small_floats,
-    steps,
-    transfers,
-    vector,
-    wave_matrices,
-)
-from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signature, SignaturePart, rows
+if TYPE_CHECKING:
+    from luthier_py.isa.semantics.lookup import find_meaning, rows
+    from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signature, SignaturePart
 
-__all__ = [
-    "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "bfloats", "cdna4", "compare", "control",
-    "conversions", "crossings", "dots", "elements", "floats", "images", "lds", "matrix", "meaning", "memory", "rdna",
-    "rows", "scalar", "scalar_floats", "scaled_floats", "small_floats", "steps", "transfers", "vector", "wave_matrices",
-]
-
-
-def find_meaning(op: OpInfo) -> Meaning | None:
-    """The row of ``op``'s operation; None if it has none yet."""
-    row = rows().get(op.base)
-    return _pair(op.base) if row is None and is_dual(op) else row
-
-
-@cache
-def _pair(base: str) -> Dual | None:
-    first, second = (rows().get(name) for name in operations(base))
-    return Dual((first, second)) if first is not None and second is not None else None
+__all__ = ["Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "find_meaning", "rows"]
+__getattr__ = make_lazy_loader(__name__, {
+    "lookup": "find_meaning rows",
+    "meaning": "Dual Lanes Meaning Scalar Signature SignaturePart",
+})  # fmt: skip

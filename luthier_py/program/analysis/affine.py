@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from luthier_py.isa import EXEC, Inst, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.encoding.dual import halves, is_dual
@@ -25,7 +25,9 @@ from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Bit, BitTable,
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, either, sum_of
 from luthier_py.program.analysis.cfg import Graph, solve
 from luthier_py.program.analysis.execution import ExecState, step
-from luthier_py.program.ir import Instr, Kernel, Program
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Instr, Kernel, Program
 
 _ALL, _START, _ELSEWHERE = -1, -2, -3  # names of scopes; others are an address, or _JOINS less the number of a node
 _JOINS = -4

@@ -7,14 +7,17 @@ copied stay calls: behind them nothing is known but where control continues, if 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
 from luthier_py.isa import MODE, OpFlag
-from luthier_py.program.analysis.cfg import Graph, Node
 from luthier_py.program.analysis.execution import START, ExecState, step
-from luthier_py.program.analysis.post_dominators import EXIT
+from luthier_py.program.analysis.post_dominance import EXIT
 from luthier_py.program.ir import Ending, Function, Kernel, Program
 from luthier_py.program.ir.model import instr_at
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.cfg import Graph, Node
 
 MOST_NODES = 4096  # each round of what is hidden looks at all of them again
 DEEPEST = 16       # calls in calls

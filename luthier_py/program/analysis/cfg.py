@@ -13,14 +13,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from luthier_py.base.records import dataclass, field, replace
-from luthier_py.isa.columns import Columns, Kinds
 from luthier_py.isa.encoding.scan import Array
 from luthier_py.program.ir import Block, CallSite, Ending, Function, Instr, Instrs, Program
+
+if TYPE_CHECKING:
+    from luthier_py.isa.columns import Columns, Kinds
 
 Solved = TypeVar("Solved")
 Found = TypeVar("Found")

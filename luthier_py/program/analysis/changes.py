@@ -7,10 +7,14 @@ to EXEC, whatever the order of instructions.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from luthier_py.isa import EXEC, MODE, Inst, OpFlag
 from luthier_py.isa.columns import Kinds
 from luthier_py.isa.encoding.scan import Array
-from luthier_py.program.analysis.cfg import Graph
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.cfg import Graph
 
 EXEC_BITS = 3 << EXEC
 Changes = list[list[tuple[int, Inst]]]  # by node: its index in the node, and what it is

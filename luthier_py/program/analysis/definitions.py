@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from luthier_py.base.records import dataclass
 from luthier_py.isa import OpFlag, Reg, RegSet
 from luthier_py.program.analysis.edges import edges_of, group_edges_by_target
-from luthier_py.program.analysis.facts import Facts
-from luthier_py.program.ir import Block, CallSite, Function, Instr
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from luthier_py.program.analysis.facts import Facts
+    from luthier_py.program.ir import Block, CallSite, Function, Instr
 
 _OUTSIDE = -1  # stands for what a register held before the function
 _EVERYTHING = -2  # stands for each register that no instruction of a state names: what calls of unknown code write

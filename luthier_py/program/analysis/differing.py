@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache, reduce
 from operator import and_, or_
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader.descriptor import KernelDescriptor
 from luthier_py.binary.loader.initial import Initial, initial_places
 from luthier_py.isa import Inst, OpFlag
 from luthier_py.isa.encoding.instruction import MOVES, Space
@@ -32,9 +32,12 @@ from luthier_py.isa.semantics.readers.implementation_defined import VALUES, Impl
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, assignments, outcome
 from luthier_py.isa.semantics.readers.propagation import Propagation, RegBits, compute_dataflow
 from luthier_py.program.analysis.cfg import Graph, solve, supergraph
-from luthier_py.program.analysis.facts import Facts
 from luthier_py.program.analysis.sharing import group_sharing_kernels
-from luthier_py.program.ir import Instr, Program
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader.descriptor import KernelDescriptor
+    from luthier_py.program.analysis.facts import Facts
+    from luthier_py.program.ir import Instr, Program
 
 _FOREIGN, _EARLIER, _THROUGH = 1, 2, 4  # not made of the launch's own pointers and constants; as the two below say
 _PRIVATE = 8  # made of the resource of private memory, and so no source

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegSet, sgpr
-from luthier_py.isa.columns import Kinds
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.program.analysis.execution import START, ExecState
+
+if TYPE_CHECKING:
+    from luthier_py.isa.columns import Kinds
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag, OpInfo, RegFile, Target
 from luthier_py.isa.properties.vector_modes import Turned, classify_mode_switch
@@ -21,7 +21,9 @@ from luthier_py.isa.semantics.readers.lane_bits import SOME, some_lanes
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 from luthier_py.program.analysis.cfg import Graph, solve
 from luthier_py.program.analysis.changes import EXEC_BITS, Changes
-from luthier_py.program.ir import Block
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Block
 
 _EXEC_BIT = 1 << EXEC
 

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from luthier_py.isa import NO_REGS, Inst, OpFlag, Reg, RegFile, RegSet
-from luthier_py.isa.semantics.readers.numbers import Number
 from luthier_py.program.analysis.affine import Affine
 from luthier_py.program.analysis.cfg import Graph, rebase_graph, supergraph
 from luthier_py.program.analysis.changes import EXEC_BITS, find_changes
@@ -23,8 +23,11 @@ from luthier_py.program.analysis.liveness import Live, Liveness
 from luthier_py.program.analysis.program_effects import ProgramEffects
 from luthier_py.program.analysis.registers import collect_accessed_registers, initial_registers
 from luthier_py.program.analysis.waits import Pending, Waits
-from luthier_py.program.ir import Annotator, Block, Function, Instr, Kernel, Program
 from luthier_py.program.ir.edited import replace_instructions
+
+if TYPE_CHECKING:
+    from luthier_py.isa.semantics.readers.numbers import Number
+    from luthier_py.program.ir import Annotator, Block, Function, Instr, Kernel, Program
 
 KEPT_NODES = 64  # of which what holds inside is remembered: passes go from one place to the next
 

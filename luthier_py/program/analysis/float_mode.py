@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
-from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.isa import MODE, Inst, Target
 from luthier_py.isa.properties.vector_modes import compute_written_mode_bits, field_bits, float_fields
-from luthier_py.program.ir import Function
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import KernelDescriptor
+    from luthier_py.program.ir import Function
 
 PLAIN_MODE = 0x3F0
 """MODE that hooks are compiled for, and that compute kernels have by default (LLVM, SIModeRegisterDefaults): floats

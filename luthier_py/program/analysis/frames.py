@@ -9,12 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis.debug_sections import read_debug_sections
 from luthier_py.program.analysis.lines import SourceLine, SourceLines, files_of, lines_in, lines_of, unreadable
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import CodeObject
 
 _FUNCTIONS = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine")
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from luthier_py.program.analysis.dominance import immediate_dominators
 from luthier_py.program.analysis.edges import edges_of
-from luthier_py.program.ir import Block, Function, Program
 
 if TYPE_CHECKING:  # it takes a third of a second to import: those wait who ask for a graph
     import networkx as nx
+
+    from luthier_py.program.ir import Block, Function, Program
 
 
 def block_graph(function: Function) -> nx.DiGraph[Block]:

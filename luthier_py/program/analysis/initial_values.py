@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader import KernelRecord
 from luthier_py.binary.loader.initial import Initial, initial_places
 from luthier_py.isa import EXEC, Reg, RegFile
 from luthier_py.isa.model.registers import TTMP0
 from luthier_py.isa.model.target import Target
-from luthier_py.isa.semantics.readers.evaluate import Dword
 from luthier_py.isa.semantics.readers.sums import DECIDED, Axis, Depends, DomainValue, Extent, Sum
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import KernelRecord
+    from luthier_py.isa.semantics.readers.evaluate import Dword
 
 _IDS = {Initial.WORKGROUP_ID_X: Axis.X, Initial.WORKGROUP_ID_Y: Axis.Y, Initial.WORKGROUP_ID_Z: Axis.Z}
 _POINTERS = {Initial.KERNARG_SEGMENT_PTR: Axis.ARGUMENTS, Initial.DISPATCH_PTR: Axis.PACKET}

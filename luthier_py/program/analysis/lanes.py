@@ -15,13 +15,15 @@ from collections.abc import Iterable, Sequence
 from functools import cache, partial, reduce
 from itertools import pairwise
 from operator import or_
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Inst, InstructionSet
 from luthier_py.isa.semantics.readers.lane_bits import Assign, Bit, MaskSource, assignments, outcome
 from luthier_py.program.analysis.cfg import Graph, solve
-from luthier_py.program.analysis.changes import Changes
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.changes import Changes
 
 MOST_STATES = 16
 EXEC_BIT = 1 << EXEC

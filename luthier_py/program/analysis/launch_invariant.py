@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from luthier_py.base.records import dataclass, field, replace
-from luthier_py.binary.loader import KernelRecord
 from luthier_py.isa import EXEC, VCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.model.registers import SCC
 from luthier_py.isa.model.target import Target
-from luthier_py.isa.properties.accesses import AddressForm, memory_access
+from luthier_py.isa.properties.accesses import memory_access
+from luthier_py.isa.properties.memory_access import AddressForm
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.memory import ScalarLoad
@@ -35,12 +35,15 @@ from luthier_py.isa.semantics.readers.sums import ADDRESSES, DomainValue, Sum, S
 from luthier_py.program.analysis.call_contexts import ContextClones, clone_by_context
 from luthier_py.program.analysis.cfg import Graph, solve
 from luthier_py.program.analysis.changes import EXEC_BITS
-from luthier_py.program.analysis.execution import ExecState
 from luthier_py.program.analysis.initial_values import InitialState
 from luthier_py.program.analysis.lanes import EXEC_BIT, MOST_STATES, LaneState, only, transfer_lane_state
-from luthier_py.program.analysis.liveness import Liveness
-from luthier_py.program.analysis.post_dominators import EXIT, PostDominators
-from luthier_py.program.ir import Instr, Kernel, Program
+from luthier_py.program.analysis.post_dominance import EXIT, PostDominators
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import KernelRecord
+    from luthier_py.program.analysis.execution import ExecState
+    from luthier_py.program.analysis.liveness import Liveness
+    from luthier_py.program.ir import Instr, Kernel, Program
 
 _GHOST_BIT = 1 << 256  # a mask beside all that have names: the last EXEC that was known
 _START = frozenset({LaneState(EXEC_BIT | _GHOST_BIT, 0), LaneState(EXEC_BIT | _GHOST_BIT, EXEC_BIT | _GHOST_BIT)})

@@ -11,11 +11,13 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader import CodeObject
 from luthier_py.program.analysis.debug_sections import read_debug_sections
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import CodeObject
 
 
 @dataclass(frozen=True, slots=True)

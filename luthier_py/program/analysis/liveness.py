@@ -27,15 +27,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache, reduce
 from operator import or_
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from luthier_py.isa import RegSet
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.program.analysis.cfg import solve
 from luthier_py.program.analysis.changes import EXEC_BITS
 from luthier_py.program.analysis.effects import Effect, Summary, pack, summarise_effects
 from luthier_py.program.analysis.lanes import Crossing, Lanes, only
-from luthier_py.program.analysis.program_effects import ProgramEffects
+
+if TYPE_CHECKING:
+    from luthier_py.isa import RegSet
+    from luthier_py.program.analysis.program_effects import ProgramEffects
 
 KEPT_NODES = 64
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
 from luthier_py.program.analysis.dominance import immediate_dominators
 from luthier_py.program.analysis.edges import Edge, edges_of
-from luthier_py.program.analysis.lines import SourceLine, SourceLines
-from luthier_py.program.ir import Block, Function
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.lines import SourceLine, SourceLines
+    from luthier_py.program.ir import Block, Function
 
 
 @dataclass(frozen=True, slots=True, eq=False)

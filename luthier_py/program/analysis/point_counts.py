@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from math import comb
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from luthier_py.isa.semantics.readers.sums import Axis, Extent
+if TYPE_CHECKING:
+    from luthier_py.isa.semantics.readers.sums import Axis, Extent
 
 Polynomial: TypeAlias = "Mapping[tuple[Axis, ...], Fraction]"
 """The factor of each product of places; an axis is repeated as often as its power is."""

@@ -7,8 +7,10 @@ alone do not show it, since both kinds of memory are reached through buffers.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from luthier_py.program.ir import Function, Program
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Function, Program
 
 
 @lru_cache(maxsize=1)  # programs are large

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from luthier_py.isa import OpFlag
 from luthier_py.isa.columns import Kinds
 from luthier_py.isa.encoding.scan import Array
-from luthier_py.program.analysis.cfg import Graph
 from luthier_py.program.analysis.changes import Changes, changes_modes
 from luthier_py.program.analysis.effects import Effect, Summary, effect, everything, summarise_effects, usual_effects
 from luthier_py.program.analysis.execution import ExecState, step
 from luthier_py.program.analysis.registers import collect_owned_registers
-from luthier_py.program.ir import Program
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.cfg import Graph
+    from luthier_py.program.ir import Program
 
 
 class ProgramEffects:

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from luthier_py.binary.loader import KernelDescriptor
 from luthier_py.binary.loader.initial import initial_count
 from luthier_py.isa import EXEC, M0, MODE, Inst, OpFlag, RegSet, Target, sgpr, vgpr
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.isa.properties.vector_modes import Turned, classify_mode_switch
 from luthier_py.program.analysis.changes import changes_modes
 from luthier_py.program.analysis.effects import everything, pack
-from luthier_py.program.ir import Function, Program
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import KernelDescriptor
+    from luthier_py.program.ir import Function, Program
 
 _ALWAYS = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 

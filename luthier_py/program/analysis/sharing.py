@@ -6,8 +6,10 @@ In: kernels of a program. Out: groups of them. Invariant: no function is reached
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from luthier_py.program.ir import Function, Kernel, Program
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Function, Kernel, Program
 
 
 def group_sharing_kernels(program: Program, kernels: Iterable[Kernel]) -> tuple[tuple[Kernel, ...], ...]:

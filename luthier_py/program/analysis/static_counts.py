@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Unsupported
 from luthier_py.base.records import dataclass
 from luthier_py.isa.semantics.readers.sums import Axis
 from luthier_py.program.analysis.initial_values import GivenLaunch, InitialState, IterationDomain, Varies
-from luthier_py.program.analysis.launch_invariant import LaunchInvariants
 from luthier_py.program.analysis.point_counts import count_points
 from luthier_py.program.analysis.symbolic_execution import ExecutionLimits, TooLong, Turns, Walk
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.launch_invariant import LaunchInvariants
 
 MOST_STOPS = 1 << 18
 """Straight-line pieces that are walked for one launch at most."""

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
 from luthier_py.isa import SCC, Inst, OpFlag, Reg, RegFile, sgpr
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying
 from luthier_py.program.analysis.edges import Edge, edges_of
-from luthier_py.program.ir import Block, Function, Instr
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Block, Function, Instr
 
 _SCC = 1 << SCC
 _ITSELF = Number(((Varying.LANE, 1),), 0)  # stands for what is in the register

@@ -37,7 +37,7 @@ from luthier_py.isa.semantics.readers.sums import (
 )
 from luthier_py.program.analysis.initial_values import InitialState, Varies
 from luthier_py.program.analysis.launch_invariant import Deciding, LaunchInvariants, evaluate_results
-from luthier_py.program.analysis.post_dominators import EXIT
+from luthier_py.program.analysis.post_dominance import EXIT
 
 MOST_TURNS = 1 << 40  # no counter of 32 bits is that patient
 FEW_TURNS = 4  # are walked one by one first

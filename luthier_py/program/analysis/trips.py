@@ -8,15 +8,18 @@ block alone, by what is computed here as the hardware does.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from luthier_py.isa import SCC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Branch
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number
-from luthier_py.program.analysis.definitions import Definitions
-from luthier_py.program.analysis.loops import Loop
-from luthier_py.program.ir import Instr
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.definitions import Definitions
+    from luthier_py.program.analysis.loops import Loop
+    from luthier_py.program.ir import Instr
 
 MOST = 1 << 16  # turns that are followed
 

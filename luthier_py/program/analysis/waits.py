@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from luthier_py.base.records import dataclass
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, OpInfo, RegSet
 from luthier_py.isa.encoding.waitcnt import counters_of, encode_waitcnt, waits_for
 from luthier_py.program.analysis.cfg import Graph, solve
 from luthier_py.program.analysis.effects import everything, pack
-from luthier_py.program.ir import Instr
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Instr
 
 # VS counts stores, which write no register; X_CNT says nothing about results.
 COUNTERS = (Counter.VM, Counter.LGKM, Counter.EXP, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC,

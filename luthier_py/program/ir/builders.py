@@ -18,16 +18,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
 from operator import or_
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from luthier_py.base.records import dataclass
 from luthier_py.isa import SCC, Inst, Operand, OpFlag, Reg, RegFile, RegSet, sgpr
-from luthier_py.isa.columns import Columns
 from luthier_py.isa.semantics.readers.evaluate import copies, evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 from luthier_py.program.ir.model import Block, Instr, instr_at
 from luthier_py.program.ir.offsets import KnownNumbers
+
+if TYPE_CHECKING:
+    from luthier_py.isa.columns import Columns
 
 RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
 KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after any call

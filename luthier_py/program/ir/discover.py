@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Location, Malformed
 from luthier_py.base.records import dataclass, field, replace
-from luthier_py.binary.loader import CodeObject, KernelRecord
 from luthier_py.isa import InstructionSet, OpFlag, instruction_set
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.program.ir.builders import AddressFlow, Chain, ChainUses, follow
@@ -38,7 +38,10 @@ from luthier_py.program.ir.model import (
     instr_at,
 )
 from luthier_py.program.ir.touched import EVERYTHING, collect_touched_scalars, with_callees
-from luthier_py.program.ir.verify import is_verifying, verify
+from luthier_py.program.ir.verifier import is_verifying, verify
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import CodeObject, KernelRecord
 
 SWEPT_TOGETHER = 1 << 22  # bytes
 OVERLAP_LIMIT = 16   # times that code may belong to several functions, on average

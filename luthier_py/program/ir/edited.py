@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from luthier_py.base.records import replace
-from luthier_py.isa import Inst, InstructionSet
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.program.ir.model import Block, Function, Instr, Instrs, Program
+
+if TYPE_CHECKING:
+    from luthier_py.isa import Inst, InstructionSet
 
 
 def replace_instructions(program: Program, instead: Mapping[Instr, Inst]) -> Program:

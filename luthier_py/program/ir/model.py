@@ -11,15 +11,16 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from itertools import repeat
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from luthier_py.base.errors import Invalid
 from luthier_py.base.records import dataclass, field
-from luthier_py.binary.loader import CodeObject, KernelRecord
-from luthier_py.isa import Inst, InstructionSet, MemoryAccess, OpInfo, memory_access
-from luthier_py.isa.columns import Columns
 from luthier_py.isa.properties.classes import InstructionClass, class_of
-from luthier_py.isa.semantics.readers.work import flops, flops_by_type, result_types
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import CodeObject, KernelRecord
+    from luthier_py.isa import Inst, InstructionSet, MemoryAccess, OpInfo
+    from luthier_py.isa.columns import Columns
 
 
 class Instr(NamedTuple):
@@ -56,23 +57,31 @@ class Instr(NamedTuple):
     @property
     def memory(self) -> MemoryAccess | None:
         """What memory it accesses, how many bytes of it, and how the address is made; None where it does not."""
+        from luthier_py.isa import memory_access  # meanings take long to import
+
         return memory_access(self.inst)
 
     @property
     def flops(self) -> int:
         """Operations on floats in each lane: one for a sum, two for a fused multiplication and addition; of matrix
         instructions each lane's share."""
+        from luthier_py.isa.semantics.readers.work import flops  # meanings take long to import
+
         return flops(self.op)
 
     @property
     def flops_by_type(self) -> Mapping[str, int]:
         """The same by the type that is computed in: f16, f32, f64; of matrix instructions ``matrix`` and A's type."""
+        from luthier_py.isa.semantics.readers.work import flops_by_type  # meanings take long to import
+
         return flops_by_type(self.op)
 
     @property
     def result_types(self) -> tuple[str, ...]:
         """The types of its results: u32, i16, f64 ...; 2f16 where they are packed, b for a mask with a bit for each
         lane."""
+        from luthier_py.isa.semantics.readers.work import result_types  # meanings take long to import
+
         return result_types(self.inst)
 
     def __repr__(self) -> str:

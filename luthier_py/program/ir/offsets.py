@@ -8,11 +8,15 @@ written where it is not known when, is no number.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from luthier_py.base.records import dataclass, field
 from luthier_py.isa import OpFlag, RegFile
-from luthier_py.isa.columns import Columns
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
+
+if TYPE_CHECKING:
+    from luthier_py.isa.columns import Columns
 
 PATIENCE = 64  # instructions that make one offset, at most
 

@@ -11,11 +11,14 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from luthier_py.isa.columns import Columns
 from luthier_py.isa.model.registers import SCALARS
+
+if TYPE_CHECKING:
+    from luthier_py.isa.columns import Columns
 
 EVERYTHING = SCALARS
 

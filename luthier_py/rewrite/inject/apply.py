@@ -30,13 +30,14 @@ from luthier_py.rewrite.inject import resources
 from luthier_py.rewrite.inject.claimed import build_function_claim, build_payload_claim
 from luthier_py.rewrite.inject.clauses import dissolve
 from luthier_py.rewrite.inject.clone import clone_function
+from luthier_py.rewrite.inject.cloned import ClonedKernel
 from luthier_py.rewrite.inject.fragment import Fragment, general_registers, prepare
 from luthier_py.rewrite.inject.initial_state import enable_initial_state, initially
 from luthier_py.rewrite.inject.inline_calls import inline_calls
 from luthier_py.rewrite.inject.items import Clone, Own, PersistentValue
 from luthier_py.rewrite.inject.layout import lay_out, source_map
 from luthier_py.rewrite.inject.lookup import look_up
-from luthier_py.rewrite.inject.model import ClonedKernel, Patched, SourceMap
+from luthier_py.rewrite.inject.model import Patched, SourceMap
 from luthier_py.rewrite.inject.placing import Calls
 from luthier_py.rewrite.inject.policies import Private, cheap_policies, every_policy, location_slots, private_memory
 from luthier_py.rewrite.inject.prologue import Prologue, prologues, with_prologue

@@ -10,6 +10,7 @@ from luthier_py.base.records import dataclass, field
 from luthier_py.binary.patch import Chunk, NewKernel, NewVariable
 from luthier_py.program.ir import Function, Instr
 from luthier_py.proof.claim import Claim
+from luthier_py.rewrite.inject.cloned import ClonedKernel
 from luthier_py.rewrite.inject.items import Allotted
 from luthier_py.rewrite.tool import Insertion, Refusal
 
@@ -42,35 +43,6 @@ class SourceMap:
     chunk: str
     instructions: Mapping[Instr, int]
     labels: dict[int, int]         # original block address -> offset of the first item of its clone
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What one kernel asks of the device, as its descriptor says; ``waves`` is the occupancy per SIMD."""
-
-    sgprs: int
-    vgprs: int
-    waves: int
-    lds_bytes: int
-    private_bytes: int  # of a lane
-
-
-@dataclass(frozen=True, slots=True)
-class ClonedKernel:
-    """What became of one kernel: for reports."""
-
-    name: str
-    clone: str
-    sites: int
-    before: Resources
-    after: Resources
-    bytes_before: int
-    bytes_after: int
-    schemes: Mapping[str, int] = field(default_factory=dict)
-    """How calls got their registers: how many by which policy."""
-    private_bytes: int = 0
-    """Of each lane's private memory, that were added."""
-    wave_size: int = 64
 
 
 @dataclass(frozen=True, slots=True)

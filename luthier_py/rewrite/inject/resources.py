@@ -20,6 +20,7 @@ from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.program.analysis import Facts, group_sharing_kernels
 from luthier_py.program.ir import Function, Kernel, Program, by_address
 from luthier_py.rewrite.inject.allocate import Pool
+from luthier_py.rewrite.inject.cloned import Resources
 from luthier_py.rewrite.inject.fragment import general_registers
 from luthier_py.rewrite.inject.items import (
     AssignedLocation,
@@ -29,7 +30,6 @@ from luthier_py.rewrite.inject.items import (
     SpillSlot,
     dwords_of,
 )
-from luthier_py.rewrite.inject.model import Resources
 
 VECTORS_FIRST = RegFile.SGPR, RegFile.VGPR, RegFile.AGPR
 ACCUMULATORS_FIRST = RegFile.SGPR, RegFile.AGPR, RegFile.VGPR

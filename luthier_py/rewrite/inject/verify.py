@@ -1,4 +1,4 @@
-"""Whether a clone is what a pass promises, checked behind each pass where LUTHIER_VERIFY=1 (program/ir/verify).
+"""Whether a clone is what a pass promises, checked behind each pass where LUTHIER_VERIFY=1 (program/ir/verifier).
 
 In: a clone, and the pass that made it. Out: nothing, or AssertionError with pass, clone, item and fault. From the first
 pass to the last:

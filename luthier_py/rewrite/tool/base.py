@@ -7,15 +7,11 @@ from inspect import cleandoc
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, ClassVar
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from luthier_py.base.errors import Invalid, ToolError
 from luthier_py.base.records import dataclass, replace
 from luthier_py.base.storage import digest
-from luthier_py.program.analysis import Facts
-from luthier_py.program.ir import Program
 from luthier_py.rewrite.tool.arguments.allocations import LiveAllocation
 from luthier_py.rewrite.tool.arguments.launch_parameter import LaunchParameter
 from luthier_py.rewrite.tool.arguments.launch_variable import LaunchVariable
@@ -28,6 +24,12 @@ from luthier_py.rewrite.tool.records.amounts import Amounts, combined, main_rows
 from luthier_py.rewrite.tool.records.channel import Channel
 from luthier_py.rewrite.tool.records.data import encoded, json_text
 from luthier_py.rewrite.tool.variables import LookupTable, Variable, WaveVariable, copy_inherited_variables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from luthier_py.program.analysis import Facts
+    from luthier_py.program.ir import Program
 
 
 @dataclass(frozen=True, slots=True)

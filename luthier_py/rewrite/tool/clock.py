@@ -6,12 +6,13 @@ how long a wave ran, modulo its bits, and does not order waves beside each other
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from luthier_py.base.late_modules import np
 from luthier_py.base.records import dataclass
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from types import NoneType
 from luthier_py.base.errors import EditConflict, HookError
 from luthier_py.base.records import replace
 from luthier_py.isa import EXEC, OpFlag, Reg, sgpr
-from luthier_py.program.analysis import Edge, Facts, Loop
-from luthier_py.program.ir import Block, Ending, Function, Instr, Kernel, Program
+from luthier_py.program import analysis, ir
 from luthier_py.rewrite.tool.arguments.anywhere import check_independent, while_exec_stays
 from luthier_py.rewrite.tool.arguments.computed import asks_exec
 from luthier_py.rewrite.tool.arguments.expected import each, expect
@@ -67,7 +66,7 @@ class Mutator(ChosenCode):
     function in which some are others. The proof holds the copy to the program with these edits, and to nothing else.
     """
 
-    def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:
+    def __init__(self, program: ir.Program, facts: analysis.Facts, selection: Selection | None = None) -> None:
         super().__init__(program, facts, selection)
         self._calls = {f.code: f.code.find_flagged(OpFlag.CALL) for f in program.functions}
         self._coming = cache(ways_into)
@@ -78,22 +77,24 @@ class Mutator(ChosenCode):
         expect(counted, Counted)
         if isinstance(counted.where, Region):
             self.at_region(counted.where, hook, *args, into=into, priority=priority)
-        elif isinstance(counted.where, Edge):
+        elif isinstance(counted.where, analysis.Edge):
             self.at_edge(counted.where, hook, *args, into=into, priority=priority)
         else:
             self.at_entry(counted.where, hook, *args, into=into, priority=priority)
 
-    def before(self, instr: Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
+    def before(self, instr: ir.Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
-        expect(instr, Instr)
+        expect(instr, ir.Instr)
         self._at((instr, Place.BEFORE), hook, args, into, priority)
 
-    def after(self, instr: Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
+    def after(self, instr: ir.Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` after ``instr``, which must not be the branch or end of its block."""
-        expect(instr, Instr)
+        expect(instr, ir.Instr)
         self._at((instr, Place.AFTER), hook, args, into, priority)
 
-    def _at(self, place: tuple[Instr, Place], hook: Hook, args: Sequence[object], into: object, priority: int) -> None:
+    def _at(
+        self, place: tuple[ir.Instr, Place], hook: Hook, args: Sequence[object], into: object, priority: int
+    ) -> None:
         instr, side = place
         if side is Place.AFTER and instr.inst.op.flags & OpFlag.TERMINATOR:
             message = ("nothing can be inserted after the branch or end of a block; insert before it, or on the ways "
@@ -101,18 +102,18 @@ class Mutator(ChosenCode):
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(instr))
         self._recorder.record((place,), hook, args, into, priority=priority)
 
-    def remove(self, instr: Instr) -> None:
+    def remove(self, instr: ir.Instr) -> None:
         """Take ``instr`` away: what it would write stays as it was. Branches, waits and what changes MODE cannot go.
 
         A wait state replaces it, or a wait for memory where it accesses that, since waits count on one more access.
         """
-        expect(instr, Instr)
+        expect(instr, ir.Instr)
         self._recorder.put(instr, None)
 
-    def change(self, instr: Instr, text: str | None = None, **operands: Reg | int | float) -> None:
+    def change(self, instr: ir.Instr, text: str | None = None, **operands: Reg | int | float) -> None:
         """Put another instruction in the place of ``instr``: ``text`` in LLVM's syntax, or itself with other operands,
         by their names in AMD's manuals (``src0=sgpr(5)``, ``offset=16``)."""
-        expect(instr, Instr)
+        expect(instr, ir.Instr)
         expect(text, str, NoneType, name="text")
         for name, value in operands.items():
             expect(value, Reg, int, float, name=name)
@@ -123,7 +124,8 @@ class Mutator(ChosenCode):
         self._recorder.put(instr, inst)
 
     def insert(
-        self, text: str, before: Instr | None = None, after: Instr | None = None, writes: Reg | Sequence[Reg] = (),
+        self, text: str, before: ir.Instr | None = None, after: ir.Instr | None = None,
+        writes: Reg | Sequence[Reg] = (),
         priority: int = 0,
     ) -> None:
         """Insert instructions, a listing in LLVM's syntax, before or after one of the application's.
@@ -133,12 +135,12 @@ class Mutator(ChosenCode):
         """
         if (before is None) == (after is None):
             raise HookError(f"{caller()}: give the instruction before= or after= which the text goes")
-        place = (expect(after, Instr), Place.AFTER) if before is None else (expect(before, Instr), Place.BEFORE)
+        place = (expect(after, ir.Instr), Place.AFTER) if before is None else (expect(before, ir.Instr), Place.BEFORE)
         written = each((writes,) if isinstance(writes, Reg) else writes, Reg, "writes")
         code = assemble_text(self.program.isa, expect(text, str, name="text"), written, caller())
         self._at(place, hook_of_text(code), code.takes, code.gives, priority)
 
-    def skip_if(self, instr: Instr, hook: Hook, *args: object) -> None:
+    def skip_if(self, instr: ir.Instr, hook: Hook, *args: object) -> None:
         """Run ``instr`` only where ``hook``, called behind all other calls before it, gives 0: one u32 for the wave.
 
         A wave variable carries that. Where no lane is active, and ``hook`` makes it of lanes, ``instr`` runs. What
@@ -147,7 +149,7 @@ class Mutator(ChosenCode):
         descriptor (buffers, images); those that two counters count where no single instruction waits for both (flat
         stores on some targets).
         """
-        expect(instr, Instr)
+        expect(instr, ir.Instr)
         code, flag = conditional(self.program.isa, instr.inst, caller())
         given = tuple(SKIPS if reg == flag else reg for reg in code.takes)
         self._recorder.put(instr, None, code.gives)
@@ -156,7 +158,7 @@ class Mutator(ChosenCode):
         self._recorder.record(((instr, Place.BEFORE),), hook, args, SKIPS, Turn.INSTEAD)
         self._recorder.record(((instr, Place.BEFORE),), hook_of_text(code), given, code.gives, Turn.INSTEAD)
 
-    def replace(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
+    def replace(self, instr: ir.Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` in the place of ``instr``, which is taken away as by ``remove``.
 
         Without ``args`` a hook with parameters gets the sources of ``instr`` in the manuals' order, a destination that
@@ -166,7 +168,7 @@ class Mutator(ChosenCode):
         write, stay. To make something of what ``instr`` itself gives, leave it, and call ``after`` with
         ``destination(instr)`` as an argument and ``into=instr.inst["vdst"].reg``.
         """
-        expect(instr, Instr)
+        expect(instr, ir.Instr)
         wants = isinstance(hook, Hook) and len(hook.signature.parameters) > len(hook.captured)
         try:
             given = args if args or not wants else plain_sources(self.program.isa, instr.inst)
@@ -177,11 +179,11 @@ class Mutator(ChosenCode):
         self._recorder.put(instr, None, as_tuple(into))
 
     def at_block(
-        self, block: Block, hook: Hook, *args: object, into: object = None, anywhere: bool = False,
+        self, block: ir.Block, hook: Hook, *args: object, into: object = None, anywhere: bool = False,
         priority: int = 0,
     ) -> None:
         """Call ``hook`` each time that ``block`` runs: at its entry, or ``anywhere`` with the same lanes."""
-        expect(block, Block)
+        expect(block, ir.Block)
         own_exec = isinstance(hook, Hook) and hook.lanes is not Lanes.ACTIVE
         stretch = whole(block) if own_exec else whole(block).until(block.start + self.facts.stretches(block)[0][1])
         self.at_stretch(stretch, hook, *args, into=into, anywhere=anywhere, priority=priority)
@@ -194,7 +196,7 @@ class Mutator(ChosenCode):
         expect(stretch, Stretch)
         expect(anywhere, bool, name="anywhere")
         self._check_whole([stretch])
-        instrs: Sequence[Instr] = self._before_first_call(stretch)
+        instrs: Sequence[ir.Instr] = self._before_first_call(stretch)
         if anywhere:
             check_independent((*args, *as_tuple(into)))
             instrs = while_exec_stays(instrs) if asks_exec(args) else instrs
@@ -210,35 +212,42 @@ class Mutator(ChosenCode):
         places = Before(tuple(map(self._before_first_call, region.stretches)))
         self._recorder.record(places, hook, args, into, priority=priority)
 
-    def at_edge(self, edge: Edge, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
+    def at_edge(self, edge: analysis.Edge, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that control takes this edge from one block to another.
 
         It runs behind all else in the one block and before all else in the other. Where both have other edges, too, the
         edge gets separate code.
         """
-        expect(edge, Edge)
+        expect(edge, analysis.Edge)
         self._on_way(edge, edge.instr, hook, args, into, priority)
 
-    def at_loop_entry(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
+    def at_loop_entry(
+        self, loop: analysis.Loop, hook: Hook, *args: object, into: object = None, priority: int = 0
+    ) -> None:
         """Call ``hook`` each time that control comes into ``loop`` from outside."""
-        expect(loop, Loop)
+        expect(loop, analysis.Loop)
         if loop.begins:
             message = "the function begins with this loop, so that no edge leads into it; use at_entry of what calls it"
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(loop.header.instrs[0]))
         self._on_ways(loop, loop.entries, hook, args, into, priority)
 
-    def at_back_edge(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
+    def at_back_edge(
+        self, loop: analysis.Loop, hook: Hook, *args: object, into: object = None, priority: int = 0
+    ) -> None:
         """Call ``hook`` each time that ``loop`` begins another iteration."""
-        expect(loop, Loop)
+        expect(loop, analysis.Loop)
         self._on_ways(loop, loop.backs, hook, args, into, priority)
 
-    def at_loop_exit(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
+    def at_loop_exit(
+        self, loop: analysis.Loop, hook: Hook, *args: object, into: object = None, priority: int = 0
+    ) -> None:
         """Call ``hook`` each time that control leaves ``loop`` for code behind it."""
-        expect(loop, Loop)
+        expect(loop, analysis.Loop)
         self._on_ways(loop, loop.exits, hook, args, into, priority)
 
     def _on_ways(
-        self, loop: Loop, edges: Iterable[Edge], hook: Hook, args: Sequence[object], into: object, priority: int
+        self, loop: analysis.Loop, edges: Iterable[analysis.Edge], hook: Hook, args: Sequence[object], into: object,
+        priority: int,
     ) -> None:
         """A loop is chosen with its header, whichever branches lead there."""
         for header in self._cut([whole(loop.header)]):
@@ -246,26 +255,26 @@ class Mutator(ChosenCode):
                 self._on_way(edge, header.first, hook, args, into, priority)
 
     def _on_way(
-        self, edge: Edge, chosen: Instr, hook: Hook, args: Sequence[object], into: object, priority: int
+        self, edge: analysis.Edge, chosen: ir.Instr, hook: Hook, args: Sequence[object], into: object, priority: int
     ) -> None:
         place, turn = on(edge, self._coming(self.program.function_of(edge.instr))[edge.target])
         self._recorder.record((place,), hook, args, into, turn, priority, chosen)
 
     def at_entry(
-        self, where: Kernel | Function, hook: Hook, *args: object, into: object = None, priority: int = 0
+        self, where: ir.Kernel | ir.Function, hook: Hook, *args: object, into: object = None, priority: int = 0
     ) -> None:
         """Call ``hook`` once whenever a kernel's wave starts, or a function is entered: before any other call there.
 
         Where a kernel's arguments are preloaded it has two entries: the second one counts, if the first one only leads
         there, else each.
         """
-        expect(where, Kernel, Function)
-        function = where.function if isinstance(where, Kernel) else where
+        expect(where, ir.Kernel, ir.Function)
+        function = where.function if isinstance(where, ir.Kernel) else where
         for first in begins_of(function, self._recorder.where):
             self._recorder.record(((first, Place.BEFORE),), hook, args, into, Turn.ENTRY, priority)
 
     def at_exit(
-        self, where: Kernel | Function, hook: Hook, *args: object, into: object = None, priority: int = 0
+        self, where: ir.Kernel | ir.Function, hook: Hook, *args: object, into: object = None, priority: int = 0
     ) -> None:
         """Call ``hook`` when a wave of a kernel ends, wherever that is; or when a function returns: after any other
         call there.
@@ -273,12 +282,12 @@ class Mutator(ChosenCode):
         Where kernels share a function that ends the wave, the same call is recorded there once. The function of a
         kernel, which does not return, means its kernel.
         """
-        expect(where, Kernel, Function)
-        function = where.function if isinstance(where, Kernel) else where
+        expect(where, ir.Kernel, ir.Function)
+        function = where.function if isinstance(where, ir.Kernel) else where
         if function.kernel:
-            blocks = [b for f in self.program.reachable(function) for b in f.blocks if b.ending is Ending.END]
+            blocks = [b for f in self.program.reachable(function) for b in f.blocks if b.ending is ir.Ending.END]
         else:
-            blocks = [b for b in function.blocks if b.ending in (Ending.RETURN, Ending.TAIL_CALL)]
+            blocks = [b for b in function.blocks if b.ending in (ir.Ending.RETURN, ir.Ending.TAIL_CALL)]
         for block in blocks:
             self._recorder.record(((block.instrs[-1], Place.BEFORE),), hook, args, into, Turn.EXIT, priority)
 
@@ -286,7 +295,7 @@ class Mutator(ChosenCode):
         """What was recorded, with the given variables and all that it names."""
         return self._recorder.edits(variables, wave_variables, tuple(self._refused.values()))
 
-    def _before_first_call(self, stretch: Stretch) -> Sequence[Instr]:
+    def _before_first_call(self, stretch: Stretch) -> Sequence[ir.Instr]:
         """Instructions that surely run when the first one does: up to the first call, which may not come back."""
         code = stretch.block.code
         behind = self._calls[code][bisect_left(self._calls[code], stretch.places[0]) :]

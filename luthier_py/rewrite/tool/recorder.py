@@ -14,7 +14,7 @@ from luthier_py.base.errors import EditConflict, HookError, Location, Unsupporte
 from luthier_py.base.records import dataclass, field
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.instead import make_replacement, stays, unlike
-from luthier_py.program.ir import Instr, Program
+from luthier_py.program import ir
 from luthier_py.rewrite.tool.arguments.check_parameters import Adapted, arguments, result_place
 from luthier_py.rewrite.tool.arguments.computed import out_of_place
 from luthier_py.rewrite.tool.arguments.expected import expect
@@ -33,18 +33,18 @@ _ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless nothing is chosen of kernel
 class Recorder:
     """Mutable: collects. ``choice``: the user's."""
 
-    program: Program
+    program: ir.Program
     choice: Choice
     insertions: list[Insertion] = field(default_factory=list)
-    instead: dict[Instr, tuple[Instead, RegSet, str]] = field(default_factory=dict)  # lost writes, and whose
+    instead: dict[ir.Instr, tuple[Instead, RegSet, str]] = field(default_factory=dict)  # lost writes, and whose
     behind: list[tuple[Insertion, str]] = field(default_factory=list)  # calls after instructions, and whose
     exits: set[tuple[object, ...]] = field(default_factory=set)
     adapted: Adapted = field(default_factory=dict)
     tools: list[tuple[str, int]] = field(default_factory=list)  # of several, as Edits has them
 
     def record(
-        self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: Sequence[object], into: object,
-        turn: Turn = Turn.BODY, priority: int = 0, named: Instr | None = None,
+        self, places: Sequence[tuple[ir.Instr, Place]], hook: Hook, args: Sequence[object], into: object,
+        turn: Turn = Turn.BODY, priority: int = 0, named: ir.Instr | None = None,
     ) -> None:
         """``named``: the instruction that must be chosen, if it is not that of the first place."""
         if not isinstance(hook, Hook):
@@ -77,7 +77,7 @@ class Recorder:
             if places[0][1] is Place.AFTER:
                 self.behind.append((self.insertions[-1], caller()))
 
-    def _check_offsets(self, instr: Instr, place: Place, results: Sequence[Destination]) -> None:
+    def _check_offsets(self, instr: ir.Instr, place: Place, results: Sequence[Destination]) -> None:
         """A register that is added to the PC is what a copy does not go by: the result of a hook in it would be lost.
         """
         for builder in self.program.function_of(instr).pc_builders if any(isinstance(r, Reg) for r in results) else ():
@@ -90,7 +90,7 @@ class Recorder:
                     message = f"{caller()}: {result} is a part of an address here, and no hook may change it"
                     raise EditConflict(message, self.where(instr))
 
-    def put(self, instr: Instr, inst: Inst | None, into: tuple[object, ...] = ()) -> None:
+    def put(self, instr: ir.Instr, inst: Inst | None, into: tuple[object, ...] = ()) -> None:
         """Replace ``instr`` by ``inst``, None for nothing, while hooks write ``into``; EditConflict if it is replaced
         already, or may not be."""
         self.check_editable(instr)
@@ -136,7 +136,7 @@ class Recorder:
             self.resolve_replacements(), refused, tables_of(known), tools=tuple(self.tools),
         )
 
-    def check_editable(self, instr: Instr) -> None:
+    def check_editable(self, instr: ir.Instr) -> None:
         """EditConflict for an instruction of another program, or of a function whose code is not known as a whole."""
         try:
             function = self.program.function_of(instr)
@@ -146,7 +146,7 @@ class Recorder:
             message = f"{caller()}: {function.name} cannot be edited: {function.incomplete}"
             raise EditConflict(message, self.where(instr))
 
-    def where(self, instr: Instr) -> Location:
+    def where(self, instr: ir.Instr) -> Location:
         """The place of an instruction, for an error."""
         return Location(self.program.function_of(instr).name, instr.pc, self.program.isa.text(instr.inst))
 

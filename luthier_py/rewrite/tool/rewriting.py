@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import LuthierError
-from luthier_py.isa import Inst, InstructionSet, Operand, OperandKind, OpFlag, Reg, RegSet, part_of
+from luthier_py.isa import Inst, Operand, OperandKind, OpFlag, Reg, RegSet
 from luthier_py.isa.encoding.instruction import Access
 from luthier_py.isa.text.assemble import ENCODING_SUFFIX, Syntax
-from luthier_py.program.ir import Instr
+
+if TYPE_CHECKING:
+    from luthier_py.isa import InstructionSet
+    from luthier_py.program.ir import Instr
 
 WHOLE_DWORD = 6  # of src0_sel, src1_sel, dst_sel (MI200 ISA, 6.2.3)
 
@@ -51,6 +55,8 @@ def _with_operand(isa: InstructionSet, inst: Inst, name: str, value: Reg | int |
 def plain_sources(isa: InstructionSet, inst: Inst) -> tuple[Operand, ...]:
     """Registers and constants that it computes with, in the manuals' order; a destination that is a source, too
     (v_fmac), comes last. ValueError where modifiers make something else of them or of the result."""
+    from luthier_py.isa import part_of  # meanings take long to import
+
     if made := _find_nondefault_modifiers(isa, inst):
         raise ValueError(f"`{isa.text(inst)}` does not compute with whole sources alone ({', '.join(made)}); "
                          "give the hook's arguments, and let it do the rest")

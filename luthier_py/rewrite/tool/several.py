@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import Invalid, did_you_mean
 from luthier_py.base.records import replace
@@ -22,6 +20,9 @@ from luthier_py.rewrite.tool.chosen.selection import COUNTING, EVERY_TOOL, INSTR
 from luthier_py.rewrite.tool.mutator import Mutator, count_edits, derive_mutator
 from luthier_py.rewrite.tool.options import Option
 from luthier_py.rewrite.tool.records.channel import Channel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Several(Tool):

@@ -12,9 +12,8 @@ from copy import copy
 from types import NoneType
 from typing import Any
 
-import numpy as np
-
 from luthier_py.base.errors import Invalid
+from luthier_py.base.late_modules import np
 from luthier_py.base.records import dataclass
 from luthier_py.base.storage import cache_key
 from luthier_py.rewrite.tool.arguments.expected import expect

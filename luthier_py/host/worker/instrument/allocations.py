@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import load
-from luthier_py.host.worker.instrument.patching import Copy
 from luthier_py.program.analysis.frames import Frames, calls_text, frames_of
 from luthier_py.program.analysis.lines import SourceLine
 from luthier_py.rewrite.tool import Allocations, LiveAllocation
 from luthier_py.rewrite.tool.arguments.allocations import collect_loaded_segments
+
+if TYPE_CHECKING:
+    from luthier_py.host.worker.instrument.patching import Copy
 
 _PLACES = struct.Struct("<3Q")
 _ROW = struct.Struct("<2Q2I")

@@ -9,13 +9,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import astuple
+from typing import TYPE_CHECKING
 
-from luthier_py.binary.loader import KernelRecord
-from luthier_py.host.worker.instrument.patching import Copy
 from luthier_py.host.worker.wire import prefix_with_length
-from luthier_py.rewrite.inject.model import ClonedKernel
 from luthier_py.rewrite.tool import Allocations, Channel, LaunchParameter, LaunchVariable, Variable
 from luthier_py.rewrite.tool.records.channel import Full
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import KernelRecord
+    from luthier_py.host.worker.instrument.patching import Copy
+    from luthier_py.rewrite.inject.cloned import ClonedKernel
 
 NOT_SELECTED, SELECTED, TOLD = (struct.pack("<I", answer) for answer in range(3))
 _STATE, _CHANNEL, _PARAMETER, _SIZED, _TABLE = range(5)  # tool.h's enum role

@@ -7,15 +7,17 @@ only the copy's making needed is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader import KernelRecord
-from luthier_py.host.worker.instrument.allocations import AccessibleCode
-from luthier_py.host.worker.instrument.patching import Copy
-from luthier_py.program.ir import Program
 from luthier_py.rewrite.tool import Allocations, Channel, LaunchParameter, LaunchResult, LaunchVariable, Variable
 from luthier_py.rewrite.tool.arguments.launch_variable import launch_bytes
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import KernelRecord
+    from luthier_py.host.worker.instrument.allocations import AccessibleCode
+    from luthier_py.host.worker.instrument.patching import Copy
+    from luthier_py.program.ir import Program
 
 
 @dataclass(frozen=True, slots=True)

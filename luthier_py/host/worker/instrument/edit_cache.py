@@ -11,15 +11,17 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.records import dataclass
 from luthier_py.base.storage import Shelf, digest
 from luthier_py.host.worker.instrument.notes import Unkept, pack_notes, unpack_notes
-from luthier_py.program.ir import Program
 from luthier_py.rewrite.tool import LAUNCH_NUMBER, Allocations, Channel, LaunchParameter, LaunchVariable, Tool, Variable
 from luthier_py.rewrite.tool.hooks.printing import PRINTED
 from luthier_py.rewrite.tool.hooks.types import NUMBERS, Scalar
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Program
 
 SHELF = Shelf("cached_edits", 64 << 20)
 _TYPES = {str(type): type for type in NUMBERS}

@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import Invalid, Location, LuthierError, one_line
 from luthier_py.base.records import replace
@@ -30,7 +31,6 @@ from luthier_py.host.worker.instrument.copy_facts import CopyFacts, facts_of
 from luthier_py.host.worker.instrument.patching import patch
 from luthier_py.host.worker.instrument.reported import ReportRing, ToolWire
 from luthier_py.host.worker.instrument.tool_run import ToolRun, make_report_spool, open_tool
-from luthier_py.host.worker.wire import Request
 from luthier_py.isa import parse_target_id
 from luthier_py.report.remedies import advice
 from luthier_py.report.spool import SpooledRows
@@ -41,6 +41,9 @@ from luthier_py.rewrite.tool import (
     LaunchResult,
     Refusal,
 )
+
+if TYPE_CHECKING:
+    from luthier_py.host.worker.wire import Request
 
 TOOL, OPTIONS, STRICT = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS", "LUTHIER_STRICT"
 COUNTS_FD = 4

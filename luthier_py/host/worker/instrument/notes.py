@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from luthier_py.binary.loader import CodeObject
-from luthier_py.program.analysis import Facts
-from luthier_py.program.ir import Block, Function, Instr, Program
+from luthier_py.binary import loader
+from luthier_py.program import analysis, ir
 from luthier_py.rewrite.tool import Tool, Variable, WaveVariable
 
 _PROTOCOL = 5
@@ -26,7 +25,7 @@ class Unkept(Exception):
     """These notes cannot be kept."""
 
 
-def pack_notes(notes: Any, program: Program, tool: Tool, variables: Mapping[str, Variable]) -> bytes:
+def pack_notes(notes: Any, program: ir.Program, tool: Tool, variables: Mapping[str, Variable]) -> bytes:
     """A byte that says whether the program is named, and the rest."""
     out = io.BytesIO()
     packer = _Packer(out, protocol=_PROTOCOL)
@@ -41,7 +40,7 @@ def pack_notes(notes: Any, program: Program, tool: Tool, variables: Mapping[str,
 
 
 def unpack_notes(
-    data: bytes, program: Callable[[], Program], tool: Tool, variables: Mapping[str, Variable]
+    data: bytes, program: Callable[[], ir.Program], tool: Tool, variables: Mapping[str, Variable]
 ) -> Callable[[], Any]:
     """The notes, once they are asked for; made at once where that needs no program. Raises Unkept."""
 
@@ -62,7 +61,7 @@ def unpack_notes(
 class _Packer(pickle.Pickler):
     """Mutable: ``names_program`` when something of it was met."""
 
-    program: Program
+    program: ir.Program
     tool: Tool
     variables: Mapping[str, Variable]
     names_program: bool
@@ -74,7 +73,7 @@ class _Packer(pickle.Pickler):
             return "variable", value.name
         if isinstance(value, WaveVariable):
             return "wave", value.name
-        if isinstance(value, Facts):
+        if isinstance(value, analysis.Facts):
             raise Unkept("facts of a program are not kept")
         part = self._part(value)
         self.names_program |= part is not None
@@ -84,22 +83,22 @@ class _Packer(pickle.Pickler):
         program = self.program
         if value is program or value is program.obj:
             return ("program" if value is program else "object"), 0
-        if isinstance(value, Function):
+        if isinstance(value, ir.Function):
             return "function", value.address
-        if isinstance(value, Block):
+        if isinstance(value, ir.Block):
             function = program.function_of(value.instrs[0])
             if function.block(value.address) != value:
                 raise Unkept("a part of a block is not kept")
             return "block", (function.address, value.address)
-        if isinstance(value, Instr):
+        if isinstance(value, ir.Instr):
             return "instr", (program.function_of(value).address, value.pc)
-        if isinstance(value, (Program, CodeObject)):
+        if isinstance(value, (ir.Program, loader.CodeObject)):
             raise Unkept("another program is not kept")
         return None
 
 
 class _Unpacker(pickle.Unpickler):
-    program: Callable[[], Program]
+    program: Callable[[], ir.Program]
     tool: Tool
     variables: Mapping[str, Variable]
 
@@ -114,7 +113,7 @@ class _Unpacker(pickle.Unpickler):
         return _part_of(self.program(), kind, which)
 
 
-def _part_of(program: Program, kind: str, which: Any) -> Any:
+def _part_of(program: ir.Program, kind: str, which: Any) -> Any:
     if kind in ("program", "object"):
         return program if kind == "program" else program.obj
     functions = {function.address: function for function in program.functions}

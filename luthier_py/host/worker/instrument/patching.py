@@ -14,22 +14,25 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
 from functools import cache, lru_cache, partial
-from importlib.metadata import version
+from importlib.util import find_spec
 from io import BytesIO
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import Location
 from luthier_py.base.records import dataclass
-from luthier_py.base.storage import Shelf, cache_key, sources
+from luthier_py.base.storage import Shelf, cache_key, digest, sources
+from luthier_py.binary import loader
 from luthier_py.binary.link import Binding
-from luthier_py.binary.loader import CodeObject, SegmentFlag, SymbolType, load
 from luthier_py.host.worker.instrument.edit_cache import CachedEdits, ProgramVariable, find_cached_edits, remember
-from luthier_py.program.ir import Program, lift
-from luthier_py.rewrite.inject.model import ClonedKernel, Resources
-from luthier_py.rewrite.jit import fingerprint
-from luthier_py.rewrite.pipeline import Instrumented, Planned, carry_out, plan
+from luthier_py.program import ir
+from luthier_py.rewrite import jit
+from luthier_py.rewrite.inject.cloned import ClonedKernel, Resources
 from luthier_py.rewrite.tool import Refusal, Tool, Variable
 from luthier_py.rewrite.tool.edit_key import edit_key
+
+if TYPE_CHECKING:
+    from luthier_py.rewrite.pipeline import Instrumented, Planned
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
@@ -59,7 +62,7 @@ class Copy:
     cached: bool
     notes: Callable[[], Any]
     """What the tool keeps for its reports."""
-    program: Callable[[], Program]
+    program: Callable[[], ir.Program]
     """Lifts the kernel's code again."""
 
 
@@ -73,6 +76,8 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     if known is not None and (made := _read_cached(known.copy)) is not None:
         seconds = {"cache": time.perf_counter() - start}
         return Copy(made, known.variables, known.program_variables, seconds, True, known.notes, program)
+    from luthier_py.rewrite.pipeline import plan  # a copy from the cache needs nothing of it
+
     planned = plan(code, tool, "code object", [kernel])
     copy, made_as = _by_edits(planned, kernel, whole, subject, program)
     if key is not None:
@@ -82,11 +87,11 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
 
 
 def _by_edits(
-    planned: Planned, kernel: str, whole: bool, subject: tuple[str, ...], program: Callable[[], Program]
+    planned: Planned, kernel: str, whole: bool, subject: tuple[str, ...], program: Callable[[], ir.Program]
 ) -> tuple[Copy, str]:
     """What the tool asks for, kept or made now, and its key."""
     edits, start = planned.edits, time.perf_counter()
-    key = cache_key(*subject, fingerprint(edits, planned.program.isa))
+    key = cache_key(*subject, jit.fingerprint(edits, planned.program.isa))
     made = _read_cached(key)
     seconds, cached = {**planned.seconds, "cache": time.perf_counter() - start}, True
     if made is None:
@@ -98,6 +103,8 @@ def _by_edits(
 
 
 def _make_copy(planned: Planned, kernel: str, whole: bool) -> tuple[Made, Instrumented]:
+    from luthier_py.rewrite.pipeline import carry_out
+
     done = carry_out(planned, keep_going=True, apart=not whole)
     cloned = next((row for row in done.patched.report if row.name == kernel), None)
     return Made(without_managed(done.data), cloned, done.refused, done.bindings), done
@@ -108,8 +115,8 @@ def _read_cached(key: str) -> Made | None:
     return None if kept is None else unpack(kept)
 
 
-def _lift_kernel(code: bytes, kernel: str) -> Program:
-    return lift(load(code, "code object"), [kernel])
+def _lift_kernel(code: bytes, kernel: str) -> ir.Program:
+    return ir.lift(loader.load(code, "code object"), [kernel])
 
 
 @lru_cache(maxsize=8)
@@ -134,7 +141,9 @@ def without_managed(data: bytes) -> bytes:
 @cache
 def installation() -> str:
     """Another version makes other copies. A tool may ask anything of this package, so all of it counts."""
-    return cache_key(version("llvmlite"), sources())
+    llvmlite = find_spec("llvmlite")
+    assert llvmlite is not None and llvmlite.origin is not None
+    return cache_key(digest(str(Path(llvmlite.origin).with_name("_version.py"))), sources())
 
 
 def pack(made: Made) -> bytes:
@@ -160,12 +169,12 @@ def unpack(kept: bytes) -> Made:
     return Made(kept[end:], cloned, refusals, tuple(Binding(*row) for row in facts["bindings"]))
 
 
-def program_variables(obj: CodeObject) -> tuple[ProgramVariable, ...]:
+def program_variables(obj: loader.CodeObject) -> tuple[ProgramVariable, ...]:
     """The program's own global variables: no kernel descriptors, no marks of clang's, no initial values of managed
     variables. ``changes`` is true of those in writable segments."""
-    found = [s for s in obj.symbols if s.defined and s.type == SymbolType.OBJECT and s.size]
+    found = [s for s in obj.symbols if s.defined and s.type == loader.SymbolType.OBJECT and s.size]
     found = [s for s in found if not s.name.endswith((".kd", MANAGED)) and not s.name.startswith(UNIT_ID)]
-    written = [s for s in obj.segments if s.load and s.flags & SegmentFlag.WRITE]
+    written = [s for s in obj.segments if s.load and s.flags & loader.SegmentFlag.WRITE]
     return tuple(
         ProgramVariable(s.name, s.address, any(w.address <= s.address < w.end for w in written)) for s in found
     )

@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from luthier_py.base.errors import Invalid
+from luthier_py.base.late_modules import np
 from luthier_py.base.storage import write_file
 from luthier_py.host.worker.error_boundary import run_guarded, say
 from luthier_py.host.worker.watchdog import nobody_waits

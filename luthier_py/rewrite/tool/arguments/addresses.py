@@ -11,10 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from luthier_py.base.errors import HookError
-from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, Space, Target
+from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, Space, Target, semantics
 from luthier_py.isa.encoding.instruction import SRC_NULL
-from luthier_py.isa.semantics import find_meaning
-from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
 from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.computed import Computed, about
 from luthier_py.rewrite.tool.arguments.expected import expect
@@ -173,7 +171,9 @@ def _target(instr: Instr) -> Target:
 
 def _kind_of_resource(instr: Instr) -> tuple[int, bool, bool]:
     """The target's generation, whether it has wide ones, and whether the instruction converts."""
-    row = find_meaning(instr.op)
+    from luthier_py.isa.semantics.elements import FormatLoad, FormatStore  # meanings take long to import
+
+    row = semantics.find_meaning(instr.op)
     return _target(instr).generation, _target(instr).wide_resources, isinstance(row, (FormatLoad, FormatStore))
 
 

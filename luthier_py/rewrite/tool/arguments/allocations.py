@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from struct import pack
 
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader import CodeObject, SegmentFlag
+from luthier_py.binary import loader
 from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.launch_variable import first_element
 from luthier_py.rewrite.tool.hooks.author_types import Lane, bool_, ptr, u32, u64
@@ -30,9 +30,9 @@ class LiveAllocation:
     writable: bool = True
 
 
-def collect_loaded_segments(obj: CodeObject, base: int, name: str) -> list[LiveAllocation]:
+def collect_loaded_segments(obj: loader.CodeObject, base: int, name: str) -> list[LiveAllocation]:
     """What a code object has in memory, where it is loaded at ``base``."""
-    return [LiveAllocation(base + each.address, base + each.end, name, SegmentFlag.WRITE in each.flags)
+    return [LiveAllocation(base + each.address, base + each.end, name, loader.SegmentFlag.WRITE in each.flags)
             for each in obj.segments if each.load and each.memory_size]
 
 

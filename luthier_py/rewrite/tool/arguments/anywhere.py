@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import HookError
 from luthier_py.isa import EXEC, Reg, RegSet, sgpr
-from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.computed import of_a_place
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Instr
 
 
 def while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, filterfalse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import HookError
 from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Reg, RegFile, RegSet, Space
-from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.author import caller
 from luthier_py.rewrite.tool.edits import Place
 from luthier_py.rewrite.tool.hooks.hook import Device, Parameter
 from luthier_py.rewrite.tool.hooks.types import Struct
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Instr
 
 
 @dataclass(frozen=True, slots=True)

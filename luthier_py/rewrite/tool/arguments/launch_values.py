@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import HookError
-from luthier_py.binary.loader import KernelArg
 from luthier_py.program.ir import Kernel
 from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.entry import Entry
@@ -23,6 +22,9 @@ from luthier_py.rewrite.tool.hooks.author_types import Lane, f32, f64, i32, i64,
 from luthier_py.rewrite.tool.hooks.hook import Device, device
 from luthier_py.rewrite.tool.hooks.lane_masks import lane_id, wave_size
 from luthier_py.rewrite.tool.hooks.types import Scalar
+
+if TYPE_CHECKING:
+    from luthier_py.binary.loader import KernelArg
 
 _AXES = "xyz"
 _GROUP_IDS = (Entry.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y, Entry.WORKGROUP_ID_Z)

@@ -15,9 +15,8 @@ from math import prod
 from types import NoneType
 from typing import Any
 
-import numpy as np
-
 from luthier_py.base.errors import Invalid
+from luthier_py.base.late_modules import np
 from luthier_py.rewrite.tool.arguments.computed import Computed
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.arguments.launch_values import wave_in_launch, workgroup_in_launch, workitem_in_launch

@@ -11,10 +11,19 @@ from typing import TypeAlias
 
 from luthier_py.base.errors import HookError
 from luthier_py.base.records import replace
-from luthier_py.isa import EXEC, SCC, VCC, Access, Inst, Operand, OperandKind, Reg, constant_of, part_of, sgpr
+from luthier_py.isa import (
+    EXEC,
+    SCC,
+    VCC,
+    Access,
+    Inst,
+    Operand,
+    OperandKind,
+    Reg,
+    semantics,
+    sgpr,
+)
 from luthier_py.isa.encoding.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
-from luthier_py.isa.semantics import find_meaning
-from luthier_py.isa.semantics.control import Branch
 from luthier_py.program.ir import Instr
 from luthier_py.rewrite.tool.arguments.computed import Computed, Held, about
 from luthier_py.rewrite.tool.arguments.expected import expect
@@ -57,6 +66,8 @@ def source(instr: Instr, which: int | str = 0, dword: int | None = None) -> Inst
 
     HookError: there is no such source, or it is none that can be given (apertures, LDS direct).
     """
+    from luthier_py.isa import constant_of, part_of  # meanings take long to import
+
     operand = _find_operand(instr, which, Access.READ, "source")
     if isinstance(operand, Reg):
         return _register(instr, str(operand), operand, dword, None)
@@ -100,8 +111,10 @@ def taken_lanes(instr: Instr) -> Reg | Computed:
     HookError: the instruction is no direct branch, or what it depends on is not known; or it is taken where no lane is
     active (`s_cbranch_execz`), so that there are none whether it is taken or not.
     """
+    from luthier_py.isa.semantics.control import Branch  # meanings take long to import
+
     expect(instr, Instr)
-    row = find_meaning(instr.op)
+    row = semantics.find_meaning(instr.op)
     if not isinstance(row, Branch):
         raise HookError(f"{caller()}: {instr.op.mnemonic} is no branch whose condition is known")
     if row.register == "exec" and row.if_zero:

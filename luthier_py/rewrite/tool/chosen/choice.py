@@ -9,25 +9,28 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from luthier_py.isa.columns import Columns
-from luthier_py.program.ir import Function, Instr, Program, instr_at
+from luthier_py.program import ir
 from luthier_py.rewrite.tool.chosen.filters import compile_filter
 from luthier_py.rewrite.tool.chosen.selection import Selection
+
+if TYPE_CHECKING:
+    from luthier_py.isa.columns import Columns
 
 
 class Choice:
     """Mutable: caches answers, since a filter looks at each instruction of a function."""
 
-    def __init__(self, program: Program, selection: Selection) -> None:
+    def __init__(self, program: ir.Program, selection: Selection) -> None:
         self._intervals = {f.code: selection.instructions(len(f.code)) for f in program.functions}
         self._program = program
         self._filtered: dict[Columns, Sequence[int]] = {}
-        self._with: dict[Function, bool] = {}
+        self._with: dict[ir.Function, bool] = {}
         self._passes = compile_filter(selection.instrument, program) if selection.instrument else None
         self._all = self._passes is None and all(map(_is_whole, self._intervals, self._intervals.values()))
 
-    def runs_with(self, function: Function) -> bool:
+    def runs_with(self, function: ir.Function) -> bool:
         """Whether an instruction is chosen of any kernel that may run ``function``."""
         if self._all:
             return True
@@ -37,11 +40,11 @@ class Choice:
             self._with[function] = any(self._select_instrs(other.code) for other in around)
         return self._with[function]
 
-    def takes(self, instr: Instr) -> bool:
+    def takes(self, instr: ir.Instr) -> bool:
         """Whether an instruction is chosen; what is of no function is not."""
         return bool(self.among(range(instr.at, instr.at + 1), instr.code))
 
-    def takes_all(self, function: Function) -> bool:
+    def takes_all(self, function: ir.Function) -> bool:
         """Whether every instruction of a function is chosen."""
         return self._all or len(self._select_instrs(function.code)) == len(function.code)
 
@@ -62,7 +65,7 @@ class Choice:
         if self._passes is None:
             return interval
         if code not in self._filtered:
-            self._filtered[code] = tuple(at for at in interval if self._passes(instr_at(code, at)))
+            self._filtered[code] = tuple(at for at in interval if self._passes(ir.instr_at(code, at)))
         return self._filtered[code]
 
 

@@ -9,19 +9,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
-from luthier_py.isa.columns import Columns
-from luthier_py.program.analysis import (
-    Edge,
-    Flow,
-    Spanning,
-    Steps,
-    build_spanning_tree,
-    estimate_frequencies,
-    find_cyclic_pieces,
-)
-from luthier_py.program.ir import Block, Function, Instr, Instrs, instr_at
+from luthier_py.program import analysis, ir
+
+if TYPE_CHECKING:
+    from luthier_py.isa.columns import Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +23,24 @@ class Stretch:
     """Instructions of a block, which all run with one value of EXEC, or none does. Where the user chose some of them,
     these alone, perhaps with gaps."""
 
-    block: Block
+    block: ir.Block
     places: Sequence[int]
     """In the function's code (``Instr.at``), ascending; a range where there are no gaps."""
 
     @property
-    def instrs(self) -> tuple[Instr, ...]:
+    def instrs(self) -> tuple[ir.Instr, ...]:
         """The instructions at ``places``, in their order."""
         return tuple(instrs_at(self.block.code, self.places))
 
     @property
-    def first(self) -> Instr:
+    def first(self) -> ir.Instr:
         """The first of the instructions."""
-        return instr_at(self.block.code, self.places[0])
+        return ir.instr_at(self.block.code, self.places[0])
 
     @property
-    def last(self) -> Instr:
+    def last(self) -> ir.Instr:
         """The last of the instructions."""
-        return instr_at(self.block.code, self.places[-1])
+        return ir.instr_at(self.block.code, self.places[-1])
 
     def __len__(self) -> int:
         return len(self.places)
@@ -56,18 +50,18 @@ class Stretch:
         return Stretch(self.block, self.places[: bisect_left(self.places, stop)])
 
 
-def whole(block: Block) -> Stretch:
+def whole(block: ir.Block) -> Stretch:
     """All instructions that a block has; of a copy with a part those."""
     places = range(block.start, block.stop)
     gaps = len(places) != len(block.instrs)
     return Stretch(block, tuple(instr.at for instr in block.instrs) if gaps else places)
 
 
-def instrs_at(code: Columns, places: Sequence[int]) -> Sequence[Instr]:
+def instrs_at(code: Columns, places: Sequence[int]) -> Sequence[ir.Instr]:
     """Each is made when it is looked at, where there are no gaps."""
     if isinstance(places, range):
-        return Instrs(code, places.start, places.stop)
-    return tuple(instr_at(code, place) for place in places)
+        return ir.Instrs(code, places.start, places.stop)
+    return tuple(ir.instr_at(code, place) for place in places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,7 @@ class Region:
     stretches: tuple[Stretch, ...]
 
     @property
-    def instrs(self) -> tuple[Instr, ...]:
+    def instrs(self) -> tuple[ir.Instr, ...]:
         """The instructions of all stretches, one stretch after the other."""
         return tuple(instr for stretch in self.stretches for instr in stretch.instrs)
 
@@ -86,7 +80,7 @@ class Region:
 class RunEdge:
     """An edge, and the numbers of the runs that it leads from and to."""
 
-    edge: Edge
+    edge: analysis.Edge
     source: int
     target: int
 
@@ -96,12 +90,12 @@ class Counted:
     """What one counter counts, with Mutator.at_counted: each time that a region runs, that an edge is taken, or that a
     function is entered."""
 
-    where: Region | Edge | Function
+    where: Region | analysis.Edge | ir.Function
     often: float
     """An estimate."""
     again: bool
     """Whether one wave may run it more than once."""
-    steps: Steps | None = None
+    steps: analysis.Steps | None = None
     """A register that shows how often it ran, where it is a loop of one block."""
 
 
@@ -109,7 +103,7 @@ class Counted:
 class Following:
     """What follows from the values of some counters; numbers only."""
 
-    spanning: Spanning
+    spanning: analysis.Spanning
     counted: tuple[int, ...]  # the run that each counter is for
     runs: tuple[int, ...]     # the run that each stretch is of
     edges: tuple[int, ...]    # the pieces that are edges
@@ -147,7 +141,7 @@ class Counting:
 
     counters: tuple[Counted, ...]
     stretches: tuple[Stretch, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[analysis.Edge, ...]
     following: Following
 
 
@@ -161,7 +155,8 @@ def regions(chosen: Sequence[Stretch | None], groups: Sequence[int]) -> list[Reg
 
 
 def plan_counting(
-    function: Function, chosen: Sequence[Stretch | None], flow: Flow, entered: bool, steps: Mapping[int, Steps],
+    function: ir.Function, chosen: Sequence[Stretch | None], flow: analysis.Flow, entered: bool,
+    steps: Mapping[int, analysis.Steps],
     known: Collection[int] = (), edges: Sequence[RunEdge] = (),
 ) -> Counting:
     """Counters for what is chosen of each run, and for ``edges``: the rest cannot be counted. Being ``entered`` is a
@@ -169,18 +164,18 @@ def plan_counting(
     that begin at addresses in ``known`` run, so it costs nothing to count them."""
     runs = len(chosen)
     often = [0.0 if run is not None and run.first.pc in known else each
-             for each, run in zip(estimate_frequencies(flow), chosen, strict=True)]
+             for each, run in zip(analysis.estimate_frequencies(flow), chosen, strict=True)]
     often += [min(often[edge.source], often[edge.target]) for edge in edges]
-    again = find_cyclic_pieces(flow)
+    again = analysis.find_cyclic_pieces(flow)
     again += [again[edge.source] for edge in edges]
     wanted = [math.inf if run < runs and chosen[run] is None else estimate for run, estimate in enumerate(often)]
-    tree = build_spanning_tree([*_through(flow, edges), [len(often)]], [*wanted, 0.0 if entered else math.inf])
+    tree = analysis.build_spanning_tree([*_through(flow, edges), [len(often)]], [*wanted, 0.0 if entered else math.inf])
     groups = tree.equally_often()
     together = regions(chosen, groups[:runs])
     counters: dict[int, Counted] = {}
     for piece in tree.counted:
         where = _place_counter(piece, function if entered else None, chosen, edges, together, groups)
-        if isinstance(where, Function):
+        if isinstance(where, ir.Function):
             counters[piece] = Counted(where, 1.0, not function.kernel)
         elif where is not None:
             counters[piece] = Counted(where, often[piece], again[piece] or not function.kernel, steps.get(piece))
@@ -190,9 +185,9 @@ def plan_counting(
 
 
 def _place_counter(
-    piece: int, function: Function | None, chosen: Sequence[Stretch | None], edges: Sequence[RunEdge],
+    piece: int, function: ir.Function | None, chosen: Sequence[Stretch | None], edges: Sequence[RunEdge],
     together: Sequence[Region], groups: Sequence[int],
-) -> Region | Edge | Function | None:
+) -> Region | analysis.Edge | ir.Function | None:
     """Where to count a piece: an edge, too, in code that runs as often, if there is some. None: nowhere."""
     if piece == len(chosen) + len(edges):
         return function
@@ -202,7 +197,7 @@ def _place_counter(
     return together[groups[piece]] if alike else edges[piece - len(chosen)].edge
 
 
-def _through(flow: Flow, edges: Sequence[RunEdge]) -> list[Sequence[int]]:
+def _through(flow: analysis.Flow, edges: Sequence[RunEdge]) -> list[Sequence[int]]:
     """The flow in which ``edges`` are pieces between runs."""
     runs, found = len(flow) - 1, [list(targets) for targets in flow]
     for number, edge in enumerate(edges, runs):

@@ -15,14 +15,16 @@ import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from luthier_py.base.errors import Invalid, did_you_mean
 from luthier_py.base.records import dataclass
 from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
-from luthier_py.program.analysis import SourceLine
-from luthier_py.program.ir import Function, Instr, Program
 from luthier_py.rewrite.tool.records.sources import Interval, Sources
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis import SourceLine
+    from luthier_py.program.ir import Function, Instr, Program
 
 
 def narrow_filter(chosen: str, wanted: str) -> str:

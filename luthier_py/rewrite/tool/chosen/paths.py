@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from luthier_py.base.records import dataclass
-from luthier_py.program.analysis import OUTSIDE, Adding, Edge, Flow, Paths, edges_of, estimate_frequencies, paths
-from luthier_py.program.ir import Block, Function, Program
+from luthier_py.program import analysis, ir
 from luthier_py.rewrite.tool.chosen.counting import Stretch
 from luthier_py.rewrite.tool.chosen.running import flow_of_runs
 
@@ -23,18 +22,18 @@ class Onward:
     what may end the wave."""
 
     run: Stretch
-    edge: Edge | None
+    edge: analysis.Edge | None
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionPaths:
     """``ways``: of the arcs of ``paths``, whose nodes are ``runs``."""
 
-    function: Function
+    function: ir.Function
     runs: tuple[Stretch, ...]
     ways: tuple[Onward, ...]
-    paths: Paths
-    adding: Adding
+    paths: analysis.Paths
+    adding: analysis.Adding
 
     def along(self, number: int) -> tuple[tuple[Stretch, ...], tuple[Onward, ...]]:
         """The runs of a path, and the ways from each to the next; the last one is that by which the path ends."""
@@ -43,31 +42,31 @@ class FunctionPaths:
         return tuple(self.runs[node] for node in nodes), tuple(self.ways[arc] for arc in arcs)
 
 
-def paths_of(program: Program, function: Function) -> FunctionPaths:
+def paths_of(program: ir.Program, function: ir.Function) -> FunctionPaths:
     """All paths of a function that may be edited."""
     runs, flow = flow_of_runs(program, function)
-    edges: defaultdict[Block, list[Edge]] = defaultdict(list)
-    for edge in edges_of(function):
+    edges: defaultdict[ir.Block, list[analysis.Edge]] = defaultdict(list)
+    for edge in analysis.edges_of(function):
         edges[edge.source].append(edge)
     firsts = {run.block: number for number, run in reversed([*enumerate(runs)])}
     arcs, ways, calls = list[tuple[int, int]](), list[Onward](), list[int]()
     for number, run in enumerate(runs):
         for to, way in _onward(run, flow[number], edges[run.block], firsts):
-            if way is None and to != OUTSIDE:
+            if way is None and to != analysis.OUTSIDE:
                 calls.append(len(arcs))
             arcs.append((number, to))
             ways.append(Onward(run, way))
-    found = paths(len(runs), arcs, flow[-1], calls)
+    found = analysis.paths(len(runs), arcs, flow[-1], calls)
     return FunctionPaths(function, tuple(runs), tuple(ways), found, found.place_increments(_often(arcs, flow)))
 
 
-def _onward(run: Stretch, targets: Sequence[int], edges: Iterable[Edge], firsts: dict[Block, int]) -> list[
-        tuple[int, Edge | None]]:
-    if OUTSIDE in targets:
+def _onward(run: Stretch, targets: Sequence[int], edges: Iterable[analysis.Edge], firsts: dict[ir.Block, int]) -> list[
+        tuple[int, analysis.Edge | None]]:
+    if analysis.OUTSIDE in targets:
         return [(targets[0], None)]
     return [(firsts[edge.target], edge) for edge in edges]
 
 
-def _often(arcs: Iterable[tuple[int, int]], flow: Flow) -> list[float]:
-    runs = estimate_frequencies(flow)
-    return [runs[a] if b == OUTSIDE else min(runs[a], runs[b]) for a, b in arcs]
+def _often(arcs: Iterable[tuple[int, int]], flow: analysis.Flow) -> list[float]:
+    runs = analysis.estimate_frequencies(flow)
+    return [runs[a] if b == analysis.OUTSIDE else min(runs[a], runs[b]) for a, b in arcs]

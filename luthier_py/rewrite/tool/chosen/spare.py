@@ -5,8 +5,11 @@ In: a kernel and its facts. Out: their number, which may be negative.
 
 from __future__ import annotations
 
-from luthier_py.program.analysis import Facts
-from luthier_py.program.ir import Kernel, Program
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis import Facts
+    from luthier_py.program.ir import Kernel, Program
 
 FOR_HOOKS = 16  # scalar registers that are enough for what most hooks compute
 

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from luthier_py.base.errors import EditConflict, Location
 from luthier_py.isa import OpFlag
-from luthier_py.program.analysis import Edge, edges_of, group_edges_by_target
-from luthier_py.program.ir import Block, Function, Instr
+from luthier_py.program import analysis, ir
 from luthier_py.rewrite.tool.author import caller
 from luthier_py.rewrite.tool.chosen.running import comes_back, starts_of
 from luthier_py.rewrite.tool.edits import Place, Turn
 
-Ways = Mapping[Block, Sequence[Edge | None]]
+Ways: TypeAlias = "Mapping[ir.Block, Sequence[analysis.Edge | None]]"
 
 
-def ways_into(function: Function) -> Ways:
+def ways_into(function: ir.Function) -> Ways:
     """The edges into each block, by block; None where control comes from outside."""
-    found = defaultdict[Block, list[Edge | None]](list, {block: [*ways] for block, ways in group_edges_by_target(
-        edges_of(function)).items()})
+    found: defaultdict[ir.Block, list[analysis.Edge | None]] = defaultdict(list)
+    for block, ways in analysis.group_edges_by_target(analysis.edges_of(function)).items():
+        found[block].extend(ways)
     for entry in function.entries:
         found[function.block(entry)].append(None)
     return found
 
 
-def on(edge: Edge, into: Sequence[Edge | None]) -> tuple[tuple[Instr, Place], Turn]:
+def on(edge: analysis.Edge, into: Sequence[analysis.Edge | None]) -> tuple[tuple[ir.Instr, Place], Turn]:
     """``into``: all ways into its target."""
     if not edge.splits:
         ends = edge.instr.op.flags & OpFlag.TERMINATOR
@@ -39,7 +40,7 @@ def on(edge: Edge, into: Sequence[Edge | None]) -> tuple[tuple[Instr, Place], Tu
     return (edge.instr, Place.TAKEN if edge.taken else Place.AFTER), Turn.LEAVE
 
 
-def begins_of(function: Function, where: Callable[[Instr], Location]) -> tuple[Instr, ...]:
+def begins_of(function: ir.Function, where: Callable[[ir.Instr], Location]) -> tuple[ir.Instr, ...]:
     """The instructions of which one runs, and once, each time that the function is entered."""
     if not function.blocks:
         raise EditConflict(f"{caller()}: {function.name} has no code that can be edited: {function.incomplete}")

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from luthier_py.base.errors import HookError, LuthierError, Unsupported
 from luthier_py.base.records import dataclass, replace
-from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.build import jump_if_flag, set_flag
 from luthier_py.isa.instead import make_replacement
 from luthier_py.isa.properties.side_effects import outside
+
+if TYPE_CHECKING:
+    from luthier_py.isa import InstructionSet
 
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 _FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))

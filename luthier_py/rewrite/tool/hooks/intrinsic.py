@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import Enum, auto
 from functools import cache
-from importlib.metadata import entry_points
 from inspect import CO_VARARGS
 from typing import Any, NoReturn, Protocol, TypeAlias
 
@@ -130,6 +129,8 @@ def intrinsic(
 def intrinsics() -> dict[str, tuple[str, ...]]:
     """All registered intrinsics: the modules that each is imported from, by its name there."""
     found: dict[str, tuple[str, ...]] = {}
+    from importlib.metadata import entry_points  # longer to import than all of this house
+
     for entry in entry_points(group=GROUP):
         try:
             names = vars(entry.load())

@@ -15,15 +15,16 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-import numpy as np
-from numpy.typing import NDArray
-
+from luthier_py.base.late_modules import np
 from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.hooks.author_types import u32, u64
 from luthier_py.rewrite.tool.records.channel import Channel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOST_VALUES = 6
 BITS_OF_KIND = 4

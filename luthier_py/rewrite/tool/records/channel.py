@@ -13,15 +13,16 @@ from enum import Enum
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from luthier_py.base.errors import HookError, Invalid
+from luthier_py.base.late_modules import np
 from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.arguments.expected import expect
 from luthier_py.rewrite.tool.author import caller
 from luthier_py.rewrite.tool.hooks.types import BF16, BOOL, U64, LaneType, Pointer, Scalar
 from luthier_py.rewrite.tool.variables import Variable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 R = TypeVar("R")
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from luthier_py.base.errors import EditConflict, HookError
 from luthier_py.base.records import dataclass
-from luthier_py.program.analysis import Loop, innermost_loops, source_frames, source_lines
-from luthier_py.program.ir import Block, Function, Instr, Program
+from luthier_py.program import analysis, ir
 
 NAMED = 8  # instructions that a line for people names
 
@@ -55,34 +54,35 @@ class Omission:
 class InstrPlaces:
     """Those of one program (mutable: collects what is left out)."""
 
-    def __init__(self, program: Program, inlined: bool = False) -> None:
+    def __init__(self, program: ir.Program, inlined: bool = False) -> None:
         """``inlined``: lines begin with that of the kernel, and go on into what was inlined there."""
-        self._program, self._lines = program, (source_frames if inlined else source_lines)(program.obj)
+        self._program = program
+        self._lines = (analysis.source_frames if inlined else analysis.source_lines)(program.obj)
         self._left_out: list[Omission] = []
-        self._loops: dict[Function, Mapping[Block, Loop]] = {}
+        self._loops: dict[ir.Function, Mapping[ir.Block, analysis.Loop]] = {}
 
     @property
     def left_out(self) -> tuple[Omission, ...]:
         """So far."""
         return tuple(self._left_out)
 
-    def of(self, instr: Instr) -> InstrPlace:
+    def of(self, instr: ir.Instr) -> InstrPlace:
         """The place of an instruction."""
         text, function = self._program.isa.text(instr.inst), self._program.function_of(instr)
         if function not in self._loops:
-            self._loops[function] = innermost_loops(function)
+            self._loops[function] = analysis.innermost_loops(function)
         loop = self._loops[function].get(function.block(instr.pc))
         around = None if loop is None else loop.header.address
         return InstrPlace(instr.pc, text, function.name, self._lines.text_at(instr.pc), around)
 
-    def leave_out(self, what: Instr | Function, why: str) -> None:
+    def leave_out(self, what: ir.Instr | ir.Function, why: str) -> None:
         """Name what is not looked at."""
-        place = self.of(what) if isinstance(what, Instr) else InstrPlace(
+        place = self.of(what) if isinstance(what, ir.Instr) else InstrPlace(
             what.address, "", what.name, self._lines.text_at(what.address))
         self._left_out.append(Omission(place, why))
 
     @contextmanager
-    def unless_refused(self, instr: Instr) -> Iterator[None]:
+    def unless_refused(self, instr: ir.Instr) -> Iterator[None]:
         """What is done inside with ``instr`` is given up, and ``instr`` left out, at a HookError or an EditConflict:
         it has not what a hook wants to be given."""
         try:

@@ -43,13 +43,14 @@ When the waves of a launch have ended, ``reserved`` does not change, and the hos
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from luthier_py.base.late_modules import np
 from luthier_py.base.records import dataclass, field
 from luthier_py.rewrite.tool.records.channel import Channel, Full
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 RESERVED, RING, SEEN, CAPACITY, DROPS, DROPPED = range(6)
 HEAD_BYTES = 64

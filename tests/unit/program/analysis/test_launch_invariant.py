@@ -12,7 +12,7 @@ from synthetic import Row, build
 from luthier_py.binary.loader import load
 from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 from luthier_py.program.analysis import GivenLaunch, LaunchInvariants, analyse, count_statically
-from luthier_py.program.analysis.post_dominators import EXIT, PostDominators
+from luthier_py.program.analysis.post_dominance import EXIT, PostDominators
 from luthier_py.program.ir import Function, lift
 from luthier_py.samples import sample
 

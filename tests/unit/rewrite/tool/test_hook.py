@@ -140,8 +140,8 @@ def answer(ir: Ir) -> Value:
 def test_anybody_registers_intrinsics_by_the_same_door(monkeypatch: pytest.MonkeyPatch) -> None:
     module = SimpleNamespace(answer=answer, again=answer, other=3)
     entries: list[Any] = [SimpleNamespace(value="theirs", load=lambda: module)]
-    room = sys.modules["luthier_py.rewrite.tool.hooks.intrinsic"]
-    monkeypatch.setattr(room, "entry_points", lambda group: entries if group == "luthier_py.intrinsics" else [])
+    groups = {"luthier_py.intrinsics": entries}
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: groups.get(group, []))
     intrinsics.cache_clear()
     assert intrinsics() == {"answer": ("theirs",), "again": ("theirs",)}
     twin = SimpleNamespace(answer=Intrinsic(answer.lower, answer.effects))

@@ -8,6 +8,7 @@ such of memory. Which lanes are off is not looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
 from luthier_py.isa import NO_REGS, Counter, InstructionSet, OpFlag, RegSet
@@ -15,7 +16,9 @@ from luthier_py.isa.encoding.waitcnt import waits_for
 from luthier_py.isa.properties.barriers import BarrierPart, barrier_part
 from luthier_py.program.analysis.cfg import Graph, solve, supergraph
 from luthier_py.program.analysis.waits import COUNTERS, Pending, Waits
-from luthier_py.program.ir import Instr, Program
+
+if TYPE_CHECKING:
+    from luthier_py.program.ir import Instr, Program
 
 DONE = 64  # an age that no access to LDS has which is on its way
 

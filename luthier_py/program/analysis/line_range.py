@@ -22,11 +22,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from luthier_py.base.records import dataclass
-from luthier_py.program.analysis.frames import Frames
-from luthier_py.program.analysis.lines import SourceLine
-from luthier_py.program.ir import Function
+
+if TYPE_CHECKING:
+    from luthier_py.program.analysis.frames import Frames
+    from luthier_py.program.analysis.lines import SourceLine
+    from luthier_py.program.ir import Function
 
 Lines = Sequence[int | None]
 """Of the instructions of a block."""
