@@ -237,7 +237,7 @@ def fields(cls: type) -> Iterator[tuple[str, tuple[str, str]]]:
     lines, body = source.splitlines(), ast.parse(source).body[0].body  # type: ignore[attr-defined]
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            name, kind = node.target.id, ast.unparse(node.annotation)
+            name, kind = node.target.id, as_imported(ast.unparse(node.annotation))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name, kind = node.targets[0].id, ""
         else:
@@ -253,7 +253,12 @@ def signature(function: Callable[..., Any]) -> str:
     made = inspect.signature(function)
     shown = [p for p in made.parameters.values() if p.name not in ("self", "cls")]
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(made.replace(parameters=shown)))  # annotations are texts
-    return re.sub(r"\b(?:ir|analysis)\.(?=[A-Z])", "", text)  # authors import these from luthier_py
+    return as_imported(text)
+
+
+def as_imported(annotation: str) -> str:
+    """Without the modules by which the package names what authors import from luthier_py."""
+    return re.sub(r"\b(?:ir|analysis)\.(?=[A-Z])", "", annotation)
 
 
 def intrinsic_signature(name: str) -> str:
