@@ -1,4 +1,4 @@
-"""The edge of a running program: what goes wrong behind it becomes a value, never the program's end.
+"""The worker's error boundary: an exception behind it becomes a value and never ends the program.
 
 Invariant: this is the only place of the worker that catches everything, bugs and a tool's sys.exit included; each is
 one line on stderr with its type and place, and with LUTHIER_TRACEBACK=1 or TOOL_VERBOSE=1 its traceback.
@@ -21,7 +21,7 @@ TRACEBACK = "LUTHIER_TRACEBACK"
 
 
 class Refused(LuthierError):
-    """What a program may ask for and not get: it is told by a status, and nothing is printed."""
+    """A refused request: the worker reports a status to the program and prints nothing."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -29,8 +29,8 @@ class Refused(LuthierError):
 
 
 def run_guarded(action: Callable[[], Answer], what: str = "", told: set[str] | None = None) -> Answer | Exception:
-    """The action's result, or what it raised; said on stderr, as ``what: why``, unless it is a Refused, or one of what
-    was ``told``, to which it is added."""
+    """The action's result, or its exception. The exception is printed on stderr as ``what: why`` unless it is a Refused
+    or its reason is in ``told``; a printed reason is added to ``told``."""
     try:
         return action()
     except Exception as error:
@@ -66,6 +66,6 @@ def is_on(variable: str) -> bool:
 
 
 def say(text: object) -> None:
-    """One line on stderr, if there is anybody to read it."""
+    """Print one line on stderr; ignore a closed stderr."""
     with suppress(OSError, ValueError):
         print(f"luthier: {printable_lines(str(text))}", file=sys.stderr, flush=True)

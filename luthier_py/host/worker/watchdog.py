@@ -1,8 +1,8 @@
-"""When `luthier exec` is killed, so are the programs that it started, and its folder goes.
+"""When `luthier exec` is killed, the programs that it started are killed and its folder is removed.
 
 In: the folder that `exec` names in the environment, which it holds a lock in as long as it lives, and removes before it
 ends; each worker holds one there, too. Out: nothing. Invariant: a program that outlives an `exec` which ended by itself
-goes on.
+is not killed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ProgramWatch:
                 signal.pidfd_send_signal(self._program, signal.SIGKILL)
 
     def remove_folder(self) -> None:
-        """If nobody else is going to."""
+        """Remove the folder unless a living `exec` holds its lock."""
         if self._lock is not None:
             with suppress(OSError):
                 fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

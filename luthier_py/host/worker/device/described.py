@@ -1,4 +1,4 @@
-"""What a program is told of its devices and of the code that it loads on them.
+"""Descriptions of devices and of loaded code, as the worker sends them to a program.
 
 In: targets, loaded modules. Out: the replies to OPEN and LOAD, as device.c and modules.c read them.
 """

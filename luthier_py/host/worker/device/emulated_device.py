@@ -1,7 +1,7 @@
 """The emulator as a program's device.
 
 In: messages of host/native/protocol. Out: memory from the arena, loaded code objects, launches in the order of their
-commands, on a thread of their own. Invariant: after a launch has failed no later one starts, and the program is told.
+commands, on a thread. Invariant: after a launch has failed no later one starts, and the program gets its error.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class DeviceService:
     over = False
 
     def handle_exit(self) -> None:
-        """Abandon launches that still run, and report where each stands unless the program announced its exit."""
+        """Abandon launches that still run, and report the place of each unless the program announced its exit."""
         if self._opened and not self.arena.left:
             end_launches(self._runs, self._end_launch)
 
@@ -341,7 +341,7 @@ def grid_sync(address: int, grid: Dim3, block: Dim3, number: int, grids: int) ->
     """What hidden_multigrid_sync_arg points to (ROCm device libraries, ockl/src/cg.cl).
 
     The words of the multi-grid barrier, number of this grid and of all, work-items before it and in all, the two words
-    of this grid's barrier, its work-groups; the multi-grid barrier stands behind it. Grids run one after the other, so
+    of this grid's barrier, its work-groups; the multi-grid barrier follows it. Grids run one after the other, so
     where there are several they have no such barrier: what waits at address 0 ends with a fault, and not never.
     """
     groups, items = (x * y * z for x, y, z in (grid, block))

@@ -1,4 +1,4 @@
-"""What checks and the cycle model say of launches, told to people and to who started the program.
+"""Findings of checks and of the cycle model, reported to the user and in the files that the environment names.
 
 In: the report of a launch, or how one failed. Out: findings in lines on stderr; a line of JSON for the launch in the
 file that LUTHIER_FINDINGS names, findings or not, and in that of LUTHIER_FAILURES for one that failed. Invariant: a
@@ -29,10 +29,10 @@ TRACE = "LUTHIER_TRACE"
 
 
 def reporter(environment: Mapping[str, str]) -> Reporter:
-    """Tells findings, in a file, too, if LUTHIER_FINDINGS names one; notes of one launch of a program."""
+    """A function that reports findings, also to the file of LUTHIER_FINDINGS; it prints notes of one launch only."""
     file, times = environment.get(FILE, ""), environment.get(TRACE) == "1"
     failed: list[OSError] = []
-    noted = threading.Lock()  # taken for good by the first thread that tells notes
+    noted = threading.Lock()  # the first thread that prints notes never releases it
 
     def tell(report: LaunchReport) -> None:
         for finding in report.findings:
@@ -76,18 +76,18 @@ def tell_failure(environment: Mapping[str, str], error: Exception, program: int)
 
 
 def has_failed(environment: Mapping[str, str], program: int) -> bool:
-    """Whether a launch of this process has failed, as :func:`tell_failure` told it."""
+    """Whether a launch of this process has failed, as :func:`tell_failure` reported it."""
     file = Path(environment.get(FAILURES, ""))
     try:
         text = file.read_text() if file.is_file() else ""
-    except OSError:  # it went with its `exec`
+    except OSError:  # `exec` has removed it
         return False
     whole = text[: text.rfind("\n") + 1].splitlines()  # another worker may be in the middle of a line
     return any(json.loads(line).get("program") == program for line in whole)
 
 
 def say_summary(checks: Checks, launches: int, findings: int) -> None:
-    """Of all launches, if any check was asked for."""
+    """Print how many findings all launches have, if any check is on."""
     if not checks:
         return
     found = how_many(findings, "finding") if findings else "nothing found"

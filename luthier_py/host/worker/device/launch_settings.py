@@ -1,7 +1,7 @@
 """Options of launches as people give them: on a command line, or in the environment, and there for another process.
 
-In: texts by option, the environment. Out: LaunchOptions, and the variables that say the same. Invariant: an option goes
-before its variable; what makes no sense is Invalid, and named as it was given.
+In: texts by option, the environment. Out: LaunchOptions, and the variables that say the same. Invariant: an option
+overrides its variable; what makes no sense is Invalid, and named as it was given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def launch_environment(options: LaunchOptions) -> dict[str, str]:
 
 
 def checks_are_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether checks are asked for, without reading which."""
+    """Whether checks are requested, without reading which."""
     return bool(environment.get(_CHECK.variable))
 
 

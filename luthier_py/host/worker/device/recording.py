@@ -1,8 +1,8 @@
-"""Launches of a program that are kept in files.
+"""Launches of a program that are saved in files.
 
 In: what the environment says, launches as they come and end. Out: a file for each chosen one, and a line of JSON for it
-in the journal, if somebody wants one. Invariant: launches count from 0 in each process, chosen or not; what cannot be
-kept stops no launch, and is said.
+in the journal, if the environment names one. Invariant: launches count from 0 in each process, chosen or not; what
+cannot be saved stops no launch, and is reported.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class LaunchRecorder:
         self._kept = 0
 
     def wants(self, kernel: str) -> bool:
-        """Whether the launch that is about to begin is to be kept; to be asked once for each."""
+        """Whether to save the launch that is about to begin; to be called once for each."""
         number, settings = self._launches, self._settings
         self._launches += 1
         if number not in settings.launches or self._kept and settings.output.suffix == SUFFIX:
@@ -101,7 +101,7 @@ class LaunchRecorder:
         return any(re.search(settings.kernels, name) for name in (kernel, demangle(kernel)))
 
     def keep(self, device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLaunch) -> None:
-        """The launch that was asked for last, which has ended."""
+        """Save the ended launch for which `wants` was last called."""
         from luthier_py.emulator.devices.record_file import write_record  # nor are these
         from luthier_py.emulator.devices.recorded_launch import capture_launch
 
@@ -152,7 +152,7 @@ class LaunchRecorder:
 
 
 def describe_recorded_launch(row: Mapping[str, object]) -> str:
-    """A line of the journal on a launch that was kept, for people."""
+    """A line of the journal on a saved launch, as text for the user."""
     what = f"launch {row['launch']} of {demangle(str(row['kernel']))}"
     pages = how_many(int(str(row["pages"])), "page")
     return f"{what}: {row['file']}, {row['bytes']} bytes for {pages} of memory and {row['code_bytes']} bytes of code"

@@ -1,8 +1,9 @@
-"""What a tool recorded for a program before, found again without that program and without asking the tool.
+"""Cached edits of a tool, found without the program and without recording them again.
 
 In: a key of what is to be instrumented and of what the tool declares that its edits depend on
-(rewrite/tool/edit_key.py). Out: CachedEdits, or None. Invariant: nothing is kept whose variables the tool alone can
-make, or whose notes cannot be pickled; nothing is found where a file differs that the tool named by `reads`.
+(rewrite/tool/edit_key.py). Out: CachedEdits, or None. Invariant: edits are not cached if the tool alone can
+make their variables or if their notes cannot be pickled; none are found if a file that the tool named by `reads` has
+changed.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _variable(name: str, type: str, length: int | None, initial: str) -> Variabl
 
 
 def find_cached_edits(key: str, tool: Tool, program: Callable[[], Program]) -> CachedEdits | None:
-    """``program`` is lifted when notes name it, and a report asks for them."""
+    """The cached edits of a key, or None. ``program`` is called when notes that name it are read."""
     kept = SHELF.read(key)
     if kept is None:
         return None
@@ -79,13 +80,13 @@ def find_cached_edits(key: str, tool: Tool, program: Callable[[], Program]) -> C
 
 
 def _agree(named: Mapping[str, str], kept: Mapping[str, str]) -> bool:
-    """Whether the files that the tool had ``kept`` are as they were, and it has ``named`` no other one by now."""
+    """Whether the ``kept`` files are unchanged and the tool has ``named`` no other file since."""
     return named.keys() <= kept.keys() and all((named.get(path) or digest(path)) == known
                                                for path, known in kept.items())
 
 
 def remember(key: str, tool: Tool, program: Program, known: CachedEdits) -> None:
-    """Kept where it can be."""
+    """Cache the edits where the invariant allows it."""
     variables = {variable.name: variable for variable in known.variables}
     declared = _map_variables(tool)
     if any(declared.get(name, variable) is not variable for name, variable in variables.items()):

@@ -2,8 +2,8 @@
 
 In: a code object, a tool, the kernel that is to be launched. Out: a Copy, which has no parts that only reports need.
 Invariant: a copy from the user's cache is the one that would be made now: its key has the code object, this very
-installation, and all edits with the compiled identity of their hooks. The tool is not asked for its edits, nor the code
-read, where what the tool declares to depend on is as it was when it recorded them
+installation, and all edits with the compiled identity of their hooks. The tool does not record its edits again, nor is
+the code read, where what the tool declares to depend on is as it was when it recorded them
 (host/worker/instrument/edit_cache.py).
 """
 
@@ -89,7 +89,7 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
 def _by_edits(
     planned: Planned, kernel: str, whole: bool, subject: tuple[str, ...], program: Callable[[], ir.Program]
 ) -> tuple[Copy, str]:
-    """What the tool asks for, kept or made now, and its key."""
+    """The copy that the tool requests, cached or made now, and its key."""
     edits, start = planned.edits, time.perf_counter()
     key = cache_key(*subject, jit.fingerprint(edits, planned.program.isa))
     made = _read_cached(key)
