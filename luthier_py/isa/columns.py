@@ -54,6 +54,7 @@ class Kinds:
         self.isa, self._code, self._scan = isa, code, scan
         self.rows, self.sizes, self.flags = scan.kind_rows, scan.kind_sizes, scan.kind_flags
         self._insts: list[Inst | None] = [None] * len(self.rows)
+        self._writing: dict[int, Array] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,9 +75,13 @@ class Kinds:
         rows = [row for row in np.unique(self.rows).tolist() if row != UNKNOWN and said(self.isa.op(row))]
         return np.isin(self.rows, rows)
 
-    def match_masks(self, masks: Sequence[int], wanted: int) -> Array:
-        """Which kinds have any of ``wanted`` in their one of ``masks``."""
-        return np.fromiter((mask & wanted != 0 for mask in masks), bool, len(self))
+    def match_writes(self, wanted: int) -> Array:
+        """Which kinds write any of the registers ``wanted``."""
+        found = self._writing.get(wanted)
+        if found is None:
+            found = np.fromiter((mask & wanted != 0 for mask in self.masks.writes), bool, len(self))
+            self._writing[wanted] = found
+        return found
 
     @cached_property
     def raws(self) -> list[bytes]:
@@ -189,6 +194,12 @@ class Columns:
         return self.distinct.flags[self.kinds]
 
     @cached_property
+    def used(self) -> list[int]:
+        """Kinds of the instructions, ascending, each once."""
+        found: list[int] = np.unique(self.kinds).tolist()
+        return found
+
+    @cached_property
     def bounds(self) -> tuple[list[int], list[int]]:
         """Where each instruction starts, and where it ends: NumPy's arrays are slow to look into one by one."""
         return self.pcs.tolist(), (self.pcs + self.sizes).tolist()
@@ -217,7 +228,16 @@ class Columns:
 
     def find_flagged(self, flags: OpFlag, start: int = 0, stop: int | None = None) -> list[int]:
         """Places whose instruction has any of ``flags``."""
-        return self.where(self.distinct.flags & flags.value != 0, start, stop)
+        places = np.flatnonzero(self.distinct.flags[self.kinds[start:stop]] & flags.value)
+        found: list[int] = (places + start).tolist()
+        return found
+
+    def find_ops(self, said: Callable[[OpInfo], object]) -> list[int]:
+        """Places whose instruction is of a row such that ``said`` says so."""
+        rows = self.rows
+        wanted = [row for row in np.unique(rows).tolist() if row != UNKNOWN and said(self.distinct.isa.op(row))]
+        found: list[int] = np.flatnonzero(np.isin(rows, wanted)).tolist() if wanted else []
+        return found
 
     def select_places(self, places: slice | Array) -> Columns:
         """Only those at ``places``."""

@@ -21,7 +21,7 @@ def ends_of_hardware_waits(code: Columns, target: Target) -> list[int]:
     """Places in ``code``."""
     if target.generation < 12:
         return []
-    settings = code.where(code.distinct.match_ops(lambda op: op.base in SETS_HARDWARE))
+    settings = code.find_ops(lambda op: op.base in SETS_HARDWARE)
     return [at for at in settings if _ends_them(code.inst(at))]
 
 

@@ -103,7 +103,7 @@ class _ContextCloning:
         if function.incomplete or len(function.entries) != 1 or function.code.find_flagged(OpFlag.INDEXES_REGISTERS):
             return True
         distinct = function.code.distinct
-        modes = function.code.where(distinct.match_masks(distinct.masks.writes, 1 << MODE))
+        modes = function.code.where(distinct.match_writes(1 << MODE))
         switched = (step(self._program.isa, instr_at(function.code, at).inst, START) for at in modes)
         if any(state.indexed or state.skipping for state in (*switched, *(self._states[index] for index in nodes))):
             return True

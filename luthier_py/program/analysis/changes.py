@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from luthier_py.isa import EXEC, MODE, Inst, OpFlag
-from luthier_py.isa.columns import Kinds
+from luthier_py.isa.columns import Columns, Kinds
 from luthier_py.isa.encoding.scan import Array
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def find_changes(graph: Graph) -> Changes:
     reach = _reach({code.distinct for code in graph.places.starts})
 
     def mark_changing_kinds(distinct: Kinds) -> Array:
-        return distinct.match_masks(distinct.masks.writes, reach) | changes_modes(distinct)
+        return distinct.match_writes(reach) | changes_modes(distinct)
 
     return graph.where(mark_changing_kinds, Kinds.inst)
 
@@ -37,7 +37,12 @@ def find_changes(graph: Graph) -> Changes:
 def changes_modes(distinct: Kinds) -> Array:
     """Kinds after which vector operands may mean other registers, or vector instructions be skipped."""
     found: Array = distinct.flags & OpFlag.INDEXES_REGISTERS.value != 0
-    return found | distinct.match_masks(distinct.masks.writes, 1 << MODE)
+    return found | distinct.match_writes(1 << MODE)
+
+
+def find_switches(code: Columns) -> list[int]:
+    """Places of such instructions."""
+    return sorted({*code.find_flagged(OpFlag.INDEXES_REGISTERS), *code.where(code.distinct.match_writes(1 << MODE))})
 
 
 def _reach(kinds: set[Kinds]) -> int:

@@ -228,7 +228,7 @@ class Facts:
 
     def _stretch_ends(self, function: Function) -> list[int]:
         distinct = function.code.distinct
-        writers = function.code.where(distinct.match_masks(distinct.masks.writes, EXEC_BITS))
+        writers = function.code.where(distinct.match_writes(EXEC_BITS))
         return sorted({*writers, *(site.instr.at for site in self.program.calls(function))})
 
     # -- before a launch ------------------------------------------------------------------------

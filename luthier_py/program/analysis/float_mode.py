@@ -44,4 +44,4 @@ def depends_on_mode(inst: Inst) -> bool:
 def _writers(function: Function) -> Iterator[Inst]:
     """Instructions that write MODE."""
     code = function.code
-    return map(code.inst, code.where(code.distinct.match_masks(code.distinct.masks.writes, 1 << MODE)))
+    return map(code.inst, code.where(code.distinct.match_writes(1 << MODE)))

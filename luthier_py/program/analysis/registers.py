@@ -11,13 +11,11 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from luthier_py.binary.loader.initial import initial_count
 from luthier_py.isa import EXEC, M0, MODE, Inst, OpFlag, RegSet, Target, sgpr, vgpr
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.isa.properties.vector_modes import Turned, classify_mode_switch
-from luthier_py.program.analysis.changes import changes_modes
+from luthier_py.program.analysis.changes import find_switches
 from luthier_py.program.analysis.effects import everything, pack
 
 if TYPE_CHECKING:
@@ -33,10 +31,9 @@ def collect_accessed_registers(functions: Iterable[Function]) -> RegSet:
     for function in functions:
         if function.incomplete:
             return RegSet(everything(function.isa)) | _ALWAYS
-        distinct, kinds = function.code.distinct, np.unique(function.code.kinds).tolist()
-        found |= RegSet(reduce(or_, (distinct.masks.reads[kind] | distinct.masks.writes[kind] for kind in kinds), 0))
-        switches = changes_modes(distinct)
-        if any(switches[kind] and _makes_relative(function.isa.target, distinct.inst(kind)) for kind in kinds):
+        code, masks = function.code, function.code.distinct.masks
+        found |= RegSet(reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in code.used), 0))
+        if any(_makes_relative(function.isa.target, inst) for inst in {code.inst(at) for at in find_switches(code)}):
             found |= RegSet(everything(function.isa)).vectors  # M0 says which, beyond a file's end perhaps
     return found
 

@@ -13,8 +13,6 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from luthier_py.isa.model.registers import SCALARS
 
 if TYPE_CHECKING:
@@ -25,8 +23,8 @@ EVERYTHING = SCALARS
 
 def collect_touched_scalars(code: Columns) -> int:
     """Scalar registers that some instruction of ``code`` may read or write."""
-    masks, kinds = code.distinct.masks, np.unique(code.kinds).tolist()
-    return reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in kinds), 0) & SCALARS
+    masks = code.distinct.masks
+    return reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in code.used), 0) & SCALARS
 
 
 def with_callees(alone: Mapping[int, int], callees: Mapping[int, Collection[int]]) -> dict[int, int]:

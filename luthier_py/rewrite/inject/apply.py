@@ -146,7 +146,7 @@ def _one_by_one(calls: Mapping[str, list[Insertion]], made: Callable[[list[Inser
 def _check_own_registers(program: Program, function: Function) -> None:
     """A copy has more registers, and other code."""
     code, target = function.code, program.isa.target
-    for at in code.where(code.distinct.match_ops(may_see_inserted_code)):
+    for at in code.find_ops(may_see_inserted_code):
         if why := sees_inserted_code((instr := instr_at(code, at)).inst, target):
             raise Unsupported(f"{why}; leave the kernel out",
                               Location(function.name, instr.pc, program.isa.text(instr.inst)))

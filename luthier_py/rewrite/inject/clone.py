@@ -98,7 +98,7 @@ class _Apart:
                 raise Unsupported("a register says here whether hardware waits for operands (WAVE_SCHED_MODE), on "
                                   "which inserted code relies; leave the kernel out", self.where(instr))
             found[instr.pc] = (Single(waits, instr),)
-        messages = code.where(code.distinct.match_ops(lambda op: find_meaning(op) is Action.SENDMSG))
+        messages = code.find_ops(lambda op: find_meaning(op) is Action.SENDMSG)
         for instr in (instr_at(code, at) for at in messages):
             if gives_back_vectors(instr.inst, self.isa.target):
                 found[instr.pc] = (Single(instr.inst, instr),)

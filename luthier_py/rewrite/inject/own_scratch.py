@@ -21,7 +21,7 @@ def keeps_base(program: Program, component: Component, base: Reg) -> bool:
 def _count(function: Function, base: Reg) -> int:
     """Instructions that write there."""
     distinct = function.code.distinct
-    return len(function.code.where(distinct.match_masks(distinct.masks.writes, base.bits)))
+    return len(function.code.where(distinct.match_writes(base.bits)))
 
 
 def _set_up(program: Program, kernel: Kernel, base: Reg) -> int:
