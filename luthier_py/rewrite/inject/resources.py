@@ -11,11 +11,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-import numpy as np
-
 from luthier_py.base.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.base.records import dataclass
 from luthier_py.binary.loader import KernelDescriptor
+from luthier_py.binary.loader.descriptor import DESCRIPTOR_BYTES
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.program.analysis import Facts, group_sharing_kernels
 from luthier_py.program.ir import Function, Kernel, Program, by_address
@@ -38,6 +37,7 @@ Orders = tuple[Sequence[RegFile], Sequence[RegFile]]
 ORDERS: tuple[Orders, ...] = (
     (VECTORS_FIRST, ACCUMULATORS_FIRST), (ACCUMULATORS_FIRST, ACCUMULATORS_FIRST), (VECTORS_FIRST, VECTORS_FIRST))
 """What calls take first, and where that is not enough: together both may be more than there is, one order is not."""
+_EMPTY = KernelDescriptor(bytes(DESCRIPTOR_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def collect_used_registers(clones: Iterable[Clone]) -> RegSet:
     for clone in clones:
         for code in clone.codes:
             masks, indexes = code.distinct.masks, code.distinct.flags & OpFlag.INDEXES_REGISTERS.value
-            for kind in np.unique(code.kinds).tolist():
+            for kind in code.used:
                 every = masks.reads[kind] | masks.writes[kind]
                 named |= code.distinct.inst(kind).named.bits if indexes[kind] else every
         for inst, _ in clone.apart:
@@ -177,26 +177,46 @@ def _before(
 ) -> RegSet:
     """General registers that leave each kernel the waves that are the least for it, given what it had. All of them may
     be used at once: each file has what those before it leave."""
+    target = program.obj.target
+    waves = {kernel: occupancy(target, kernel.record.descriptor).waves for kernel in component.kernels}
+    return _find_room(target, general_registers(program.isa), tuple(order), frozenset(
+        _Limit(_keep_register_counts(kernel.record.descriptor), _accumulators(kernel), least(kernel, had))
+        for kernel, had in waves.items()))
+
+
+class _Limit(NamedTuple):
+    """Of kernels: how many registers they have, an accumulator if they use any, and the fewest waves for them."""
+
+    had: KernelDescriptor
+    own: RegSet
+    waves: int
+
+
+def _keep_register_counts(descriptor: KernelDescriptor) -> KernelDescriptor:
+    """One that says nothing but how many registers waves have: that many kernels have the same of."""
+    names = ("granulated_workitem_vgpr_count", "granulated_wavefront_sgpr_count", "granulated_accum_offset",
+             "enable_wavefront_size32")
+    return _EMPTY.replace(**{name: getattr(descriptor, name) for name in names})
+
+
+@lru_cache(maxsize=1 << 10)
+def _find_room(target: Target, general: RegSet, order: tuple[RegFile, ...], limits: frozenset[_Limit]) -> RegSet:
+    """As `_before`."""
     found = RegSet()
     for file in order:
-        limit = _limit(program, component, file, least, found if program.obj.target.unified_agprs else RegSet())
+        beside = found if target.unified_agprs else RegSet()
+        limit = _find_limit(target, file, general.mask(file).bit_length(), limits, beside)
         found |= RegSet.of(Reg(file, 0, limit)) if limit else RegSet()
-    return general_registers(program.isa) & found
+    return general & found
 
 
-def _limit(
-    program: Program, component: Component, file: RegFile, least: Callable[[Kernel, int], int], beside: RegSet
-) -> int:
-    target, general = program.obj.target, general_registers(program.isa)
-    limits = [(kernel.record.descriptor, _accumulators(kernel),
-               least(kernel, occupancy(target, kernel.record.descriptor).waves)) for kernel in component.kernels]
-
+def _find_limit(target: Target, file: RegFile, stop: int, limits: Collection[_Limit], beside: RegSet) -> int:
     def costs(index: int) -> bool:
         used = RegSet.of(Reg(file, index, 1)) | beside
-        return any(occupancy(target, grow_register_counts(target, old, used | own)).waves < waves for old, own,
-                   waves in limits)
+        return any(occupancy(target, grow_register_counts(target, each.had, used | each.own)).waves < each.waves
+                   for each in limits)
 
-    return bisect_left(range(general.mask(file).bit_length()), True, key=costs)
+    return bisect_left(range(stop), True, key=costs)
 
 
 def _accumulators(kernel: Kernel) -> RegSet:
