@@ -20,6 +20,7 @@ from luthier_py.base.errors import CheckFailed, Location, Malformed
 from luthier_py.base.records import dataclass, field
 from luthier_py.isa import Access, Inst, Operand, OperandKind, OpFlag, RegFile
 from luthier_py.isa.columns import Columns, read_columns
+from luthier_py.isa.encoding.scan import Array
 from luthier_py.isa.properties.wave_registers import gives_back_vectors
 from luthier_py.isa.semantics import find_meaning
 from luthier_py.isa.semantics.control import Action
@@ -39,23 +40,23 @@ class Clone:
     base: int
     data: bytes
     known: dict[int, Inst] = field(default_factory=dict)
+    columns: Columns = field(init=False)
+    """Instructions that are not the original's, once `sweep` has found them."""
 
-    @cached_property
-    def columns(self) -> Columns:
-        """Instructions that are not the original's: of what is left without these, swept as if it were in one piece,
-        those that are."""
-        words = np.frombuffer(self.data[:len(self.data) // 4 * 4], "<u4")
-        own = np.ones(len(words), bool)
+    @property
+    def words(self) -> Array:
+        """The code by dwords."""
+        return np.frombuffer(self.data[:len(self.data) // 4 * 4], "<u4")
+
+    def find_own_dwords(self) -> Array:
+        """Numbers of those that are not the original's."""
+        own = np.ones(len(self.data) // 4, bool)
         for each, size in zip(self.function.stretches, self.sizes, strict=True):
             own[each.clone // 4:(each.clone + size) // 4] = False
         for at in self.changed:
             start = (self.places[at] - self.base) // 4
             own[start:start + self.code.inst(at).size_bytes // 4] = True
-        dwords = np.flatnonzero(own)
-        swept, = read_columns(self.code.isa, [(0, words[dwords].tobytes())])
-        first, more = swept.pcs // 4, swept.sizes // 4 - 1
-        whole = np.flatnonzero(dwords[(first + more).clip(max=len(dwords) - 1)] - dwords[first] == more)
-        return Columns(swept.distinct, self.base + 4 * dwords[first[whole]], swept.kinds[whole])
+        return np.flatnonzero(own)
 
     @cached_property
     def _kinds(self) -> list[int]:
@@ -141,6 +142,17 @@ class Clone:
                         for each in self.function.stretches])
         differ = np.flatnonzero(np.frombuffer(new, "<u4") != np.frombuffer(self.code.data, "<u4"))
         return set(np.searchsorted(np.cumsum(self.code.sizes) // 4, differ, side="right").tolist())
+
+
+def sweep(clones: Sequence[Clone]) -> None:
+    """Find what in each is not the original's: of what is left without this, swept as if it were in one piece, those
+    instructions that are. What several clones have is decoded once for all."""
+    own = [clone.find_own_dwords() for clone in clones]
+    pieces = [(0, clone.words[dwords].tobytes()) for clone, dwords in zip(clones, own, strict=True)]
+    for clone, dwords, swept in zip(clones, own, read_columns(clones[0].code.isa, pieces), strict=True):
+        first, more = swept.pcs // 4, swept.sizes // 4 - 1
+        whole = np.flatnonzero(dwords[(first + more).clip(max=len(dwords) - 1)] - dwords[first] == more)
+        clone.columns = Columns(swept.distinct, clone.base + 4 * dwords[first[whole]], swept.kinds[whole])
 
 
 class Departure(NamedTuple):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import chain, islice
 
 import numpy as np
 
 from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.base.records import dataclass
 from luthier_py.isa import Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
-from luthier_py.isa.columns import read_columns
+from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.isa.encoding.scan import Array
 from luthier_py.proof.claim import InCell
 
@@ -139,12 +140,22 @@ class Code:
         return Location(name, self.pcs[at], self.isa.text(self.inst(at)))
 
 
-def decode_ranges(
-    isa: InstructionSet, ranges: Sequence[tuple[int, int]], read: Callable[[int, int], bytes], name: str
+Ranges = Sequence[tuple[int, int]]  # address and size, ascending
+
+
+def decode_functions(
+    isa: InstructionSet, functions: Sequence[tuple[str, Ranges]], read: Callable[[int, int], bytes]
+) -> list[Code]:
+    """The instructions of functions, each with its name; what several have is decoded once for all of them."""
+    pieces = [[(start, read(start, size)) for start, size in ranges] for _, ranges in functions]
+    columns = iter(read_columns(isa, list(chain.from_iterable(pieces))))
+    return [_join_pieces(isa, name, own, list(islice(columns, len(own))))
+            for (name, _), own in zip(functions, pieces, strict=True)]
+
+
+def _join_pieces(
+    isa: InstructionSet, name: str, pieces: Sequence[tuple[int, bytes]], columns: Sequence[Columns]
 ) -> Code:
-    """The instructions of ``ranges`` (address, size), which ascend."""
-    pieces = [(start, read(start, size)) for start, size in ranges]
-    columns = read_columns(isa, pieces)
     for (start, data), each in zip(pieces, columns, strict=True):
         bad = each.pcs[each.rows < 0].tolist()
         if len(each) and int(each.pcs[-1]) + each.size(-1) != start + len(data):
@@ -152,10 +163,9 @@ def decode_ranges(
         if bad or len(data) % 4 or not len(each):
             raise CheckFailed("no instruction is here", Location(name, bad[0] if bad else start))
     used, kinds = np.unique(np.concatenate([each.kinds for each in columns]), return_inverse=True)
-    insts = [columns[0].distinct.inst(kind) for kind in used.tolist()]
-    sizes = np.array([inst.size_bytes for inst in insts], np.int64)[kinds]
-    return Code(isa, b"".join(data for _, data in pieces), np.concatenate([each.pcs for each in columns]), sizes, kinds,
-                insts)
+    distinct = columns[0].distinct
+    return Code(isa, b"".join(data for _, data in pieces), np.concatenate([each.pcs for each in columns]),
+                distinct.sizes[used][kinds], kinds, list(map(distinct.inst, used.tolist())))
 
 
 def within(numbers: list[int], span: range) -> list[int]:

@@ -22,10 +22,11 @@ from luthier_py.proof.application import (
     check_hardware_waits,
     check_targets,
     find_lookup_calls,
+    sweep,
 )
 from luthier_py.proof.callees import solve_targets
 from luthier_py.proof.claim import Claim, ClonedFunction
-from luthier_py.proof.code import Body, decode_ranges
+from luthier_py.proof.code import Body, Code, decode_functions
 from luthier_py.proof.dispatch import check_dispatch
 from luthier_py.proof.distances import check_distances
 from luthier_py.proof.effects import compute_allocated_registers, everything
@@ -67,7 +68,8 @@ class _Whole:
         apart: bool,
     ) -> None:
         self.isa, self.old, self.new, self.claim, self.apart = isa, old, new, claim, apart
-        self.bodies = [self.body(function) for function in functions]
+        codes = decode_functions(isa, [(each.name, _find_ranges(each)) for each in functions], old.read)
+        self.bodies = [self.body(function, code) for function, code in zip(functions, codes, strict=True)]
         self.clones = [self.clone(function, each) for function, each in zip(functions, self.bodies, strict=True)]
         self.bases = {each.address: clone.base for each, clone in zip(self.bodies, self.clones, strict=True)}
         calls = [call for function in functions for call in function.calls]
@@ -85,17 +87,7 @@ class _Whole:
             check_given(isa, claim, function, variables)
             check_changes_of_lds(function, claim.payloads, summaries, old.read)
 
-    def body(self, function: ClonedFunction) -> Body:
-        ranges: list[tuple[int, int]] = []
-        for stretch in function.stretches:
-            if ranges and sum(ranges[-1]) == stretch.original:
-                ranges[-1] = ranges[-1][0], ranges[-1][1] + stretch.size
-            else:
-                ranges.append((stretch.original, stretch.size))
-        if any(sum(one) > other[0] for one, other in pairwise(ranges)) or any(
-                stretch.size <= 0 for stretch in function.stretches) or not ranges:
-            raise CheckFailed("the claim is not in order", Location(function.name))
-        code = decode_ranges(self.isa, ranges, self.old.read, function.name)
+    def body(self, function: ClonedFunction, code: Code) -> Body:
         code = with_instead(code, function.instead, function.name)
         records = [kernel for kernel in self.old.kernels if kernel.entry == function.original]
         entries = [function.original]
@@ -134,6 +126,7 @@ class _Whole:
         return Clone(function, each.code, symbol.address, self.new.read(symbol.address, symbol.size))
 
     def prove(self) -> dict[int, Proved]:
+        sweep(self.clones)
         goes = solve_targets(self.bodies, [collect_changed_registers(clone.function) for clone in self.clones],
                              self.follow)
         pointed = self.find_address_taken(goes)
@@ -244,6 +237,20 @@ class _Whole:
         values.update(address for each in goes for address in each.made)
         kernels = {kernel.entry for kernel in self.old.kernels}
         return sorted(values & self.bases.keys() - kernels)
+
+
+def _find_ranges(function: ClonedFunction) -> list[tuple[int, int]]:
+    """Of the original, address and size: what stretches of the clone stand for."""
+    ranges: list[tuple[int, int]] = []
+    for stretch in function.stretches:
+        if ranges and sum(ranges[-1]) == stretch.original:
+            ranges[-1] = ranges[-1][0], ranges[-1][1] + stretch.size
+        else:
+            ranges.append((stretch.original, stretch.size))
+    if any(sum(one) > other[0] for one, other in pairwise(ranges)) or any(
+            stretch.size <= 0 for stretch in function.stretches) or not ranges:
+        raise CheckFailed("the claim is not in order", Location(function.name))
+    return ranges
 
 
 def collect_changed_registers(function: ClonedFunction) -> int:

@@ -47,7 +47,7 @@ class Graphs:
 
 
 PARTS = [mock.patch.object(room, name, Kept(getattr(room, name))) for room, names in (
-    (whole, ("decode_ranges", "body", "summary")), (insertions, ("solve_modes", "solve_pending", "Liveness")),
+    (whole, ("decode_functions", "body", "summary")), (insertions, ("solve_modes", "solve_pending", "Liveness")),
 ) for name in names]
 PARTS += [mock.patch.object(whole, "build_graph", Graphs(whole.build_graph)),
           mock.patch.object(judge, "load", Kept(judge.load))]

@@ -10,7 +10,7 @@ from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import OpFlag, instruction_set, target
 from luthier_py.program.ir import discover
 from luthier_py.program.ir.model import Ending, Instrs
-from luthier_py.proof.code import decode_ranges
+from luthier_py.proof.code import decode_functions
 from luthier_py.proof.graph import body
 from luthier_py.rewrite.pipeline import instrument
 from luthier_py.rewrite.tool import load_tool
@@ -24,7 +24,7 @@ def body_without(listing: str, missing: range, size: int | None = None):
     """What the proof makes of a function of so many bytes, of which the claim has not some."""
     data = ISA.assemble(listing)
     ranges = [(start, stop - start) for start, stop in ((0, missing.start), (missing.stop, len(data))) if start < stop]
-    code = decode_ranges(ISA, ranges, lambda start, size: data[start:start + size], "f")
+    code = decode_functions(ISA, [("f", ranges)], lambda start, size: data[start:start + size])[0]
     return body("f", 0, code, [0], False, len(data) if size is None else size)
 
 

@@ -14,7 +14,7 @@ from luthier_py.binary.loader import load
 from luthier_py.isa.build import nothing
 from luthier_py.program.analysis import Facts
 from luthier_py.proof import prove
-from luthier_py.proof.code import decode_ranges
+from luthier_py.proof.code import decode_functions
 from luthier_py.proof.instead import with_instead
 from luthier_py.rewrite.claim_check import check_claim_of_tool
 from luthier_py.rewrite.inject.items import Clone
@@ -120,13 +120,13 @@ def test_the_applications_own_distances_are_kept(monkeypatch):
 ])
 def test_what_no_tool_may_want(old, new, why):
     inst = ISA.parse(old)
-    code = decode_ranges(ISA, [(0x1000, inst.size_bytes)], lambda at, size: inst.raw, "k")
+    code = decode_functions(ISA, [("k", [(0x1000, inst.size_bytes)])], lambda at, size: inst.raw)[0]
     with pytest.raises(CheckFailed, match=why):
         with_instead(code, {0x1000: ISA.parse(new).raw}, "k")
 
 
 def test_something_else_than_one_instruction():
-    code = decode_ranges(ISA, [(0x1000, 4)], lambda at, size: nothing(ISA).raw, "k")
+    code = decode_functions(ISA, [("k", [(0x1000, 4)])], lambda at, size: nothing(ISA).raw)[0]
     for raw, at in ((b"\xff" * 4, 0x1000), (nothing(ISA).raw * 2, 0x1000), (nothing(ISA).raw, 0x1004)):
         with pytest.raises(CheckFailed):
             with_instead(code, {at: raw}, "k")

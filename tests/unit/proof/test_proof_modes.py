@@ -12,7 +12,7 @@ from luthier_py.isa import instruction_set, target
 from luthier_py.isa.properties.vector_modes import Turned, classify_mode_switch
 from luthier_py.program.analysis import Facts
 from luthier_py.proof.addresses import AddressFlow
-from luthier_py.proof.code import decode_ranges
+from luthier_py.proof.code import decode_functions
 from luthier_py.proof.graph import body, build_graph
 from luthier_py.proof.modes import solve_modes, step_modes
 
@@ -21,7 +21,7 @@ ISA = instruction_set(target("gfx942"))
 
 def modes_before_the_end(listing: str):
     data = ISA.assemble(listing)
-    code = decode_ranges(ISA, [(0, len(data))], lambda start, size: data[start:start + size], "k")
+    code = decode_functions(ISA, [("k", [(0, len(data))])], lambda start, size: data[start:start + size])[0]
     graph = build_graph([body("k", 0, code, [0], True, code.end(len(code) - 1))], [AddressFlow()], ())
     last = len(graph.nodes) - 1
     modes = solve_modes(graph)[last]

@@ -10,7 +10,7 @@ from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32
 from luthier_py.intrinsics import atomic_add
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.proof.addresses import AddressFlow, follow
-from luthier_py.proof.code import decode_ranges
+from luthier_py.proof.code import decode_functions
 from luthier_py.proof.graph import body
 from luthier_py.rewrite.pipeline import instrument
 
@@ -63,7 +63,7 @@ def followed(rows: list[Row], touched: int = 0) -> tuple[AddressFlow, int]:
     """Where a kernel's calls go, and the number of the last one. ``touched``: by all that it calls."""
     raw = assemble(ISA, rows, 0x1000, labels := dict(FUNCTIONS))  # labels that are ahead
     raw = assemble(ISA, rows, 0x1000, labels)
-    code = decode_ranges(ISA, [(0x1000, len(raw))], lambda start, size: raw, "k")
+    code = decode_functions(ISA, [("k", [(0x1000, len(raw))])], lambda start, size: raw)[0]
     each = body("k", 0x1000, code, [0x1000], True, 0x1000 + len(raw))
     goes = follow(each, lambda at: (code.inst(at), code.pcs[at]), False, lambda to: touched)
     return goes, max(goes.targets)
