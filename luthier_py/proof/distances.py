@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
 from luthier_py.base.errors import CheckFailed
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpInfo, RegSet
-from luthier_py.isa.hazards.wait_states import HAZARDS, Hazard, Side, states_of
+from luthier_py.isa.hazards.wait_states import HAZARDS, Hazard, states_of
 from luthier_py.proof.code import within
 from luthier_py.proof.hazard_patterns import check_hazard_patterns, make_missing_wait_failure
 from luthier_py.proof.linked import OUTSIDE, Linked
@@ -30,30 +30,43 @@ Near = tuple[int, int, RegSet]  # a place, the wait states between, what of the 
 
 def check_distances(isa: InstructionSet, codes: Sequence[Linked]) -> None:
     """Raises CheckFailed."""
-    ops = {inst.op for code in codes for inst in code.insts}
-    rows = [row for row in HAZARDS if row.where(isa.target)
-            and any(map(row.produced.takes_part, ops)) and any(map(row.consumed.takes_part, ops))]
-    if rows:
-        _check_states(isa, codes, rows)
+    sides = [_taking(isa, op) for op in {inst.op for code in codes for inst in code.insts}]
+    produced, consumed = (set[Hazard]().union(*rows) for rows in zip(*sides, strict=True))
+    if both := produced & consumed:
+        _check_states(isa, codes, [row for row in HAZARDS if row in both])
     check_hazard_patterns(isa, codes)
 
 
-def _sides(rows: Sequence[Hazard], side: Callable[[Hazard], Side]) -> Callable[[Inst], Sides]:
-    """Of which rows an instruction is such a side, and with which registers."""
-    taking = cache(lambda op: [row for row in rows if side(row).takes_part(op)])
-    return cache(lambda inst: {row: regs for row in taking(inst.op) if (regs := side(row).registers(inst))})
+@cache
+def _taking(isa: InstructionSet, op: OpInfo) -> tuple[list[Hazard], list[Hazard]]:
+    """Rows that an operation may be the producer of, and those that it may be the consumer of."""
+    rows = [row for row in HAZARDS if row.where(isa.target)]
+    return [row for row in rows if row.produced.takes_part(op)], [row for row in rows if row.consumed.takes_part(op)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _produces(isa: InstructionSet, inst: Inst) -> Sides:
+    """Of which rows an instruction is the producer, and with which registers."""
+    return {row: regs for row in _taking(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
+
+
+@lru_cache(maxsize=1 << 16)
+def _consumes(isa: InstructionSet, inst: Inst) -> Sides:
+    """The same of consumers."""
+    return {row: regs for row in _taking(isa, inst.op)[1] if (regs := row.consumed.registers(inst))}
 
 
 def _check_states(isa: InstructionSet, codes: Sequence[Linked], rows: Sequence[Hazard]) -> None:
-    produces, consumes = _sides(rows, lambda row: row.produced), _sides(rows, lambda row: row.consumed)
     called = len(codes) > 1 or any(code.calls for code in codes)
-    anything = _either(map(produces, {inst for code in codes for inst in code.insts})) if called else {}
+    every = {inst for code in codes for inst in code.insts} if called else ()
+    anything = _either(_produces(isa, inst) for inst in every)
     new = {code.insts[kind] for code in codes for kind in code.used}
-    inserted = _either(map(produces, new)) if called else {}
-    part = {row for inst in new for row in (*produces(inst), *consumes(inst))}
-    for code in codes:
-        states = _States(isa, code, produces, consumes, anything)
-        for row in (row for row in rows if row in part):
+    inserted = _either(_produces(isa, inst) for inst in new) if called else {}
+    part = {row for inst in new for row in (*_produces(isa, inst), *_consumes(isa, inst))}
+    here = [row for row in rows if row in part]
+    for code in codes if here else ():
+        states = _States(isa, code, anything)
+        for row in here:
             states.check(row, inserted.get(row, NO_REGS))
 
 
@@ -69,20 +82,19 @@ class _States:
     """Rows of `hazards` between the inserted instructions of a clone and others; ``anything`` is what other code may
     have produced."""
 
-    def __init__(
-        self, isa: InstructionSet, code: Linked, produces: Callable[[Inst], Sides], consumes: Callable[[Inst], Sides],
-        anything: Sides,
-    ) -> None:
-        self.isa, self.code, self.produces, self.consumes, self.anything = isa, code, produces, consumes, anything
+    def __init__(self, isa: InstructionSet, code: Linked, anything: Sides) -> None:
+        self.isa, self.code, self.anything = isa, code, anything
         self.inserted: list[bool] = code.inserted.tolist()
-        self.by_op: defaultdict[OpInfo, list[int]] = defaultdict(list)
+        self.kinds: tuple[dict[Hazard, list[int]], ...] = (defaultdict(list), defaultdict(list))
         for kind, inst in enumerate(code.insts):
-            self.by_op[inst.op].append(kind)
+            for found, rows in zip(self.kinds, _taking(isa, inst.op), strict=True):
+                for row in rows:
+                    found[row].append(kind)
 
     def check(self, row: Hazard, inserted: RegSet) -> None:
         """``inserted``: what is inserted anywhere and produces ``row``. Of the application's producers and the inserted
         consumers it follows the fewer."""
-        producing, consuming = self.find_participants(row.produced), self.find_participants(row.consumed)
+        producing, consuming = (self.find_participants(kinds[row]) for kinds in self.kinds)
         others = [at for at in producing if not self.inserted[at]]
         new = [at for at in consuming if self.inserted[at]]
         for at in (OUTSIDE, *(at for at in producing if self.inserted[at])):
@@ -95,24 +107,23 @@ class _States:
             for at in new:
                 self.backward(at, row, producing)
 
-    def find_participants(self, side: Side) -> list[int]:
-        """Where operations are such a side of a row."""
+    def find_participants(self, kinds: list[int]) -> list[int]:
+        """Where instructions are of these kinds."""
         taking = np.zeros(len(self.code.insts), bool)
-        for op, kinds in self.by_op.items():
-            taking[kinds] = bool(side.takes_part(op))
+        taking[kinds] = True
         found: list[int] = np.flatnonzero(taking[self.code.kind]).tolist()
         return found
 
     def forward(self, start: int, row: Hazard, regs: RegSet, among: list[int], inserted: bool) -> None:
         """From a producer to those ``among`` the consumers that are too near; ``inserted``: it is."""
         for at, passed, between in self.behind(start, row, among) if regs else ():
-            met = self.consumes(self.code.inst(at)).get(row)
+            met = _consumes(self.isa, self.code.inst(at)).get(row)
             if met is not None and met.overlaps(regs) and not row.needs - regs - between:
                 if inserted or self.inserted[at]:
                     raise self.fail(at, row, passed)
 
     def backward(self, start: int, row: Hazard, among: list[int]) -> None:
-        met = self.consumes(self.code.inst(start)).get(row, NO_REGS)
+        met = _consumes(self.isa, self.code.inst(start)).get(row, NO_REGS)
         for at, passed, between in self.before(start, row, among) if met else ():
             made = self.compute_produced(at).get(row)
             if made is not None and made.overlaps(met) and not row.needs - made - between:
@@ -144,7 +155,7 @@ class _States:
         return found
 
     def compute_produced(self, at: int) -> Sides:
-        return self.anything if at == OUTSIDE else self.produces(self.code.inst(at))
+        return self.anything if at == OUTSIDE else _produces(self.isa, self.code.inst(at))
 
     def fail(self, at: int, row: Hazard, passed: int) -> CheckFailed:
         return make_missing_wait_failure(self.isa, self.code, at, f"{row.name}: {row.states - passed} wait states")
