@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -28,7 +29,6 @@ from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.build import MOST_IN_GROUP, group_size
 from luthier_py.isa.columns import Columns
-from luthier_py.isa.encoding.scan import Array
 from luthier_py.isa.hazards.mitigated import Mitigated
 from luthier_py.isa.hazards.patterns import touches
 from luthier_py.isa.hazards.pending import NOTHING, Missing, PendingHazards, find_missing_mitigations, possible
@@ -98,33 +98,37 @@ class _Code:
     """The application's code: where something is pending, and where what is pending becomes something else."""
 
     def __init__(self, owing: _CreatedHazards, code: Columns) -> None:
-        self.isa, self.code, self.distinct, rows = owing.isa, code, code.distinct, owing.application
-        self.used = np.unique(code.kinds).tolist()
-        may = self.distinct.match_ops(lambda op: rows.can_arise_from(self.isa, op))
-        own = {kind: owing.own(self.distinct.inst(kind), False) for kind in self.used if may[kind]}
-        ends = self.distinct.flags & (OpFlag.CALL | OpFlag.TERMINATOR).value != 0
-        self.always = code.where(ends | self.of({kind for kind, created in own.items() if created.patterns}))
-        self.owing = code.where(self.of({kind for kind, created in own.items() if created.states}))
+        self.owing, self.isa, self.code, rows = owing, owing.isa, code, owing.application
+        begins = self.find_kinds(lambda inst: bool(owing.own(inst, False).patterns)) if rows.patterns else []
+        self.always = sorted({*code.find_flagged(OpFlag.CALL | OpFlag.TERMINATOR), *begins})
         self.longest = max((row.states for row in rows.states), default=0)
         self.clause = any(row.clause for row in rows.states)
         self.touched: dict[tuple[Mitigated, int], list[int]] = {}
 
-    def of(self, kinds: Container[int]) -> Array:
-        return np.fromiter((kind in kinds for kind in range(len(self.distinct))), bool, len(self.distinct))
+    def find_kinds(self, said: Callable[[Inst], bool]) -> list[int]:
+        """Places of the instructions of which ``said`` says so."""
+        kinds = [kind for kind in self.code.used if said(self.code.distinct.inst(kind))]
+        found: list[int] = np.flatnonzero(np.isin(self.code.kinds, kinds)).tolist()
+        return found
 
     @cached_property
     def states(self) -> list[int]:
         """Wait states before each place."""
-        of_kind = np.ones(len(self.distinct), np.int64)
-        for kind in np.flatnonzero(self.distinct.match_ops(only_waits)).tolist():
-            of_kind[kind] = states_of(self.distinct.inst(kind))
-        found: list[int] = np.append(0, np.cumsum(of_kind[self.code.kinds])).tolist()
+        own = np.ones(len(self.code), np.int64)
+        for at in self.code.find_ops(only_waits):
+            own[at] = states_of(self.code.inst(at))
+        found: list[int] = np.append(0, np.cumsum(own)).tolist()
         return found
 
     @cached_property
     def broken(self) -> list[int]:
         """Where no clause continues."""
-        return self.code.where(self.distinct.match_ops(lambda op: not goes_on(self.isa, op)))
+        return self.code.find_ops(lambda op: not goes_on(self.isa, op))
+
+    def find_owing(self, start: int, stop: int) -> list[int]:
+        """Where between two places instructions of the application owe wait states."""
+        places = range(start, stop)
+        return [at for at in places if self.owing.own(self.code.inst(at), False).states]
 
     def window(self, item: Slice) -> int:
         """The place from which the end of a slice may leave wait states pending; -1 if hazards from before it may be
@@ -137,11 +141,11 @@ class _Code:
             start = min(start, self.broken[number] if number >= 0 else -1)
         return start if start >= item.start else -1
 
-    def find_next_relevant(self, at: int, pending: PendingByOrigin, window: int) -> int:
-        """The first place from ``at`` on that does something."""
+    def find_next_relevant(self, at: int, pending: PendingByOrigin, owing: list[int]) -> int:
+        """The first place from ``at`` on that does something; ``owing``: where wait states are owed at the end."""
         if pending.inserted.states or pending.application.states:
             return at
-        found = min(_next(self.always, at), _next(self.owing, max(at, window)))
+        found = min(_next(self.always, at), _next(owing, at))
         for key in pending.application.patterns.keys() | pending.inserted.patterns.keys():
             found = min(found, _next(self.find_pattern_changes(key[:2]), at))
         return found
@@ -149,8 +153,7 @@ class _Code:
     def find_pattern_changes(self, key: tuple[Mitigated, int]) -> list[int]:
         """Where a chain with so many links becomes another one, or is over."""
         if key not in self.touched:
-            kinds = {kind for kind in self.used if touches(self.isa, *key, self.distinct.inst(kind))}
-            self.touched[key] = self.code.where(self.of(kinds))
+            self.touched[key] = self.find_kinds(lambda inst: touches(self.isa, *key, inst))
         return self.touched[key]
 
 
@@ -245,11 +248,12 @@ class _Walk:
         window = code.window(item)
         if window >= 0:
             pending = PendingByOrigin(PendingHazards({}, pending.application.patterns), pending.inserted)
-        at = code.find_next_relevant(item.start, pending, window)
+        owing = code.find_owing(max(item.start, window), item.stop)
+        at = code.find_next_relevant(item.start, pending, owing)
         while at < item.stop:
             inst = item.inst(at)
             pending = _behind(inst, self.step(item, at, inst, False, pending), self.outside)
-            at = code.find_next_relevant(at + 1, pending, window)
+            at = code.find_next_relevant(at + 1, pending, owing)
         return pending
 
     def through_run(self, item: Run, pending: PendingByOrigin) -> PendingByOrigin:
@@ -320,7 +324,7 @@ def _anything(owing: _CreatedHazards, clones: Iterable[Clone]) -> PendingByOrigi
     places = set[tuple[Inst, bool]]().union(*(clone.apart for clone in clones))
     for clone in clones:
         whole = clone.rewritten  # which looks at every item
-        places |= {(code.distinct.inst(kind), whole) for code in clone.codes for kind in owing.codes[code].used}
+        places |= {(code.distinct.inst(kind), whole) for code in clone.codes for kind in code.used}
     pending = PendingByOrigin(owing.application.unknown())
     while True:
         more = pending
