@@ -106,12 +106,9 @@ class Possible:
 
     def own(self, isa: InstructionSet, inst: Inst) -> PendingHazards:
         """What ``inst`` itself owes of them."""
-        rows, begun = (
-            hazards.rows_of(isa, inst.op)[0],
-            hazard_patterns.start_patterns(isa, inst) if self.patterns else {},
-        )
-        states = {(row, row.states): regs for row, met in self.states.items()
-                  if row in rows and (regs := row.produced.registers(inst) & (met | row.needs))}
+        begun = hazard_patterns.start_patterns(isa, inst) if self.patterns else {}
+        states = {key: regs for key, made in hazards.find_produced_hazards(isa, inst).items()
+                  if (met := self.states.get(key[0])) is not None and (regs := made & (met | key[0].needs))}
         links = {key: regs & met for key, regs in begun.items()
                  if (met := self.patterns.get(key[:2])) is not None and regs.overlaps(met)}
         return PendingHazards(states, links) if states or links else NOTHING

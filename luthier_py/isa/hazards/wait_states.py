@@ -259,6 +259,7 @@ def goes_on(isa: InstructionSet, op: OpInfo) -> bool:
     return any(row.clause for row in rows_of(isa, op)[0])
 
 
+@lru_cache(maxsize=1 << 16)
 def find_produced_hazards(isa: InstructionSet, inst: Inst) -> PendingStates:
     """What ``inst`` owes to whatever comes right behind it."""
     return {(row, row.states): regs for row in rows_of(isa, inst.op)[0] if (regs := row.produced.registers(inst))}

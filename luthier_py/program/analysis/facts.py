@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from copy import copy
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from luthier_py.isa import NO_REGS, Inst, OpFlag, Reg, RegFile, RegSet
@@ -48,6 +49,7 @@ class Facts:
         self._states = exec_states(program.isa, self._graph, self._changes, self._foreign)
         self._inside = lru_cache(KEPT_NODES)(self._states_inside)
         self._ends = cache(self._stretch_ends)
+        self._accessed = cache(lambda function: collect_accessed_registers((function,)))
         self._reads: Mapping[tuple[int, int], RegSet] = {}  # by node and place in it
 
     def with_instead(self, instead: Mapping[Instr, Inst], written: RegSet = NO_REGS) -> Facts:
@@ -240,7 +242,7 @@ class Facts:
 
     def touched(self, functions: Iterable[Function]) -> RegSet:
         """Registers that any instruction of ``functions`` may read or write."""
-        return collect_accessed_registers(functions)
+        return reduce(or_, map(self._accessed, functions), collect_accessed_registers(()))
 
     def initial(self, kernel: Kernel) -> RegSet:
         """Registers that hold something when a wave of ``kernel`` starts."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from luthier_py.base.records import dataclass, replace
-from luthier_py.isa import Reg, RegFile, RegSet
+from luthier_py.isa import Reg, RegSet
 from luthier_py.program.analysis import Facts
 from luthier_py.program.ir import Program
 from luthier_py.rewrite.inject.allocate import Policy
@@ -144,4 +144,4 @@ def accumulators(program: Program, facts: Facts, component: Component, registers
     if not program.obj.target.has_agprs:
         return ()
     untouched = registers - facts.touched(component.functions)
-    return tuple(reg for reg in untouched if reg.file is RegFile.AGPR)
+    return tuple(RegSet.by_file(agpr=untouched.agpr))

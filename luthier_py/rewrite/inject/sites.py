@@ -7,20 +7,25 @@ no wave variable.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import TypeAlias
 
 from luthier_py.base.errors import EditConflict, Location
 from luthier_py.base.records import dataclass, replace
 from luthier_py.isa import M0, SCC, VCC, Inst, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.columns import Columns
 from luthier_py.program.analysis import Facts
 from luthier_py.program.analysis.waits import Pending, wait_for
 from luthier_py.program.ir import Instr, Program
+from luthier_py.program.ir.model import Instrs, instr_at
 from luthier_py.rewrite.inject.allocate import Policy, Pool
 from luthier_py.rewrite.jit import Payload
 from luthier_py.rewrite.tool import Insertion, Lanes, Place
-from luthier_py.rewrite.tool.edits import RuntimeArg
+from luthier_py.rewrite.tool.edits import Before, RuntimeArg
 
 SAVED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))  # special registers that are saved when they are clobbered
 _VCC = RegSet.of(sgpr(VCC, 2))
@@ -76,8 +81,21 @@ class Site:
 def last_of_all(insertions: Iterable[Insertion]) -> dict[int, Insertion]:
     """The last call before each instruction that ends waves, by its pc.
     ``insertions``: in the order in which they run."""
-    return {instr.pc: insertion for insertion in insertions for instr, place in insertion.places
-            if place is Place.BEFORE and OpFlag.END in instr.op.flags}
+    ends = cache(lambda code: code.find_flagged(OpFlag.END))
+    return {instr.pc: insertion for insertion in insertions for instr in _find_ends(insertion.places, ends)}
+
+
+def _find_ends(places: Sequence[Point], ends: Callable[[Columns], list[int]]) -> Iterator[Instr]:
+    """Instructions that end waves, before which something may go; ``ends``: all those of some code."""
+    pieces = places.pieces if isinstance(places, Before) else [
+        [instr for instr, place in places if place is Place.BEFORE]]
+    for piece in pieces:
+        if isinstance(piece, Instrs):
+            there = ends(piece.code)
+            for at in there[bisect_left(there, piece.start) : bisect_left(there, piece.stop)]:
+                yield instr_at(piece.code, at)
+        else:
+            yield from (instr for instr in piece if OpFlag.END in instr.op.flags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Recorder:
             raise HookError(f"{caller()}: hook {hook.name}: two results go into one place")
         if wrong := out_of_place(args, *places[0]):
             raise EditConflict(f"{caller()}: {wrong}", self.where(at))
-        for each in places:
+        for each in places if any(isinstance(result, Reg) for result in results) else ():
             self._check_offsets(*each, results)
         if turn is Turn.EXIT:
             call = (at, called, checked, results)
@@ -80,7 +80,7 @@ class Recorder:
     def _check_offsets(self, instr: ir.Instr, place: Place, results: Sequence[Destination]) -> None:
         """A register that is added to the PC is what a copy does not go by: the result of a hook in it would be lost.
         """
-        for builder in self.program.function_of(instr).pc_builders if any(isinstance(r, Reg) for r in results) else ():
+        for builder in self.program.function_of(instr).pc_builders:
             if not builder.offset or not (builder.offset[0].at + (place is Place.BEFORE) <= instr.at
                                           <= builder.hi.at - (place is Place.AFTER)):
                 continue
