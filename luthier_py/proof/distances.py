@@ -12,7 +12,7 @@ clones has. Longer patterns are checked by `hazard_patterns`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
@@ -64,8 +64,10 @@ def _check_states(isa: InstructionSet, codes: Sequence[Linked], rows: Sequence[H
     inserted = _either(_produces(isa, inst) for inst in new) if called else {}
     part = {row for inst in new for row in (*_produces(isa, inst), *_consumes(isa, inst))}
     here = [row for row in rows if row in part]
+    taking = {op: [[row for row in side if row in part] for side in _taking(isa, op)]
+              for op in {inst.op for code in codes for inst in code.insts}}
     for code in codes if here else ():
-        states = _States(isa, code, anything)
+        states = _States(isa, code, anything, taking)
         for row in here:
             states.check(row, inserted.get(row, NO_REGS))
 
@@ -80,14 +82,15 @@ def _either(several: Iterable[Sides]) -> Sides:
 
 class _States:
     """Rows of `hazards` between the inserted instructions of a clone and others; ``anything`` is what other code may
-    have produced."""
+    have produced; ``taking``: of operations, rows that they may be the producer of, and the consumer."""
 
-    def __init__(self, isa: InstructionSet, code: Linked, anything: Sides) -> None:
+    def __init__(self, isa: InstructionSet, code: Linked, anything: Sides,
+                 taking: Mapping[OpInfo, Sequence[Sequence[Hazard]]]) -> None:
         self.isa, self.code, self.anything = isa, code, anything
         self.inserted: list[bool] = code.inserted.tolist()
         self.kinds: tuple[dict[Hazard, list[int]], ...] = (defaultdict(list), defaultdict(list))
         for kind, inst in enumerate(code.insts):
-            for found, rows in zip(self.kinds, _taking(isa, inst.op), strict=True):
+            for found, rows in zip(self.kinds, taking[inst.op], strict=True):
                 for row in rows:
                     found[row].append(kind)
 

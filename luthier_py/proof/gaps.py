@@ -2,10 +2,11 @@
 
 In: a clone, and what executes its runs. Out: Outcomes. Invariant: the outcome is what executing the run would give.
 
-Two gaps are the same if they have the same bytes and the same calls, but for where they are. Then they can differ in
-addresses alone: of code, and of variables. They are added to and compared alone, so it is enough that they lie in the
-same way to each other. The literals of `s_getpc; s_add; s_addc` differ from gap to gap; what counts is the address
-that they make.
+Two gaps are the same if they have the same bytes and the same calls, but for where they are, perhaps in other clones
+in which the tool's values have the same locations, and MODE is known as well. Then they can differ in addresses
+alone: of code, and of variables. They are added to and compared alone, so it is enough that they lie
+in the same way to each other. The literals of `s_getpc; s_add; s_addc` differ from gap to gap; what counts is the
+address that they make.
 """
 
 from __future__ import annotations
@@ -33,13 +34,17 @@ _WIDE = (1 << 64) - 1
 _SOME = 0x12345678  # a literal
 
 
-class Gaps:
-    """Of one clone (mutable: keeps outcomes)."""
+Outcomes = dict[Hashable, Outcome]
 
-    def __init__(self, clone: Clone, runner: Runner) -> None:
-        self.clone, self.runner = clone, runner
+
+class Gaps:
+    """Of one clone."""
+
+    def __init__(self, clone: Clone, runner: Runner, outcomes: Outcomes) -> None:
+        """``outcomes``: known ones, of other clones too, to which more are added."""
+        self.clone, self.runner, self.outcomes = clone, runner, outcomes
         self.calls = sorted(at for at in runner.tool.calls if clone.base <= at < clone.base + len(clone.data))
-        self.outcomes: dict[Hashable, Outcome] = {}
+        self.kept = frozenset(runner.locations.items()), runner.private, runner.floats
 
     def run(self, start: int, to: int, pending: Pending, begin: Begin) -> tuple[Outcome, Sequence[int]]:
         """From an address of the clone to that of the application's instruction which should come next, the number of
@@ -50,7 +55,7 @@ class Gaps:
             return found, found.calls
         calls = self.calls[bisect_left(self.calls, start):bisect_left(self.calls, stop)]
         numbers = [self.runner.tool.calls[at][0] for at in calls]
-        key = self._key(start, stop, calls), begin
+        key = self._key(start, stop, calls), begin, self.kept
         known = self.outcomes.get(key)
         if known is not None and known.timed:
             known = self.outcomes.get((key, pending))

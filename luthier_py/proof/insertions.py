@@ -21,7 +21,7 @@ from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.claim import Side
 from luthier_py.proof.code import Body, bits_of, describe_registers, number, ones, whole_number, within
 from luthier_py.proof.float_modes import FloatMode
-from luthier_py.proof.gaps import Gaps
+from luthier_py.proof.gaps import Gaps, Outcomes
 from luthier_py.proof.graph import Graph
 from luthier_py.proof.initial_state import PRIVATE_BASE, Start
 from luthier_py.proof.lanes import MOST
@@ -65,7 +65,7 @@ class Insertions:
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
         self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, clone.function, mode)
                         for clone, mode in zip(clones, floats, strict=True)]
-        self.pending = solve_pending(graph)
+        self.pending, self.outcomes = solve_pending(graph), Outcomes()
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
         """What was inserted in each clone, with its address."""
@@ -172,7 +172,7 @@ class Insertions:
     def execute_inserted(self, k: int) -> list[_Done]:
         """Execute all inserted code of a clone: it continues where the original does, and calls what the claim says."""
         body, clone, runner = self.graph.bodies[k], self.clones[k], self.runners[k]
-        gaps = Gaps(clone, runner)
+        gaps = Gaps(clone, runner, self.outcomes)
         todo: dict[tuple[int, Begin], list[Departure]] = {}
         begins = self.begin(k) if body.kernel else ANYWHERE
         for each in departures(body, clone, self.goes[k]):

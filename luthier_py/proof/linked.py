@@ -55,10 +55,15 @@ class Linked:
         """Instruction number ``at``, the application's or an inserted one (see ``inserted``)."""
         return self.insts[self.kinds[at]]
 
+    @cached_property
+    def flags(self) -> Array:
+        """Bits of OpFlag of each instruction."""
+        found: Array = np.array([inst.op.flags.value for inst in self.insts], np.int64)[self.kind]
+        return found
+
     def those(self, flags: OpFlag) -> Array:
         """Of which instructions the row has any of ``flags``."""
-        bits = flags.value
-        found: Array = np.array([bool(inst.op.flags.value & bits) for inst in self.insts], bool)[self.kind]
+        found: Array = self.flags & flags.value != 0
         return found
 
     @cached_property
@@ -69,12 +74,13 @@ class Linked:
     @cached_property
     def targets(self) -> dict[int, int]:
         """Where branches go."""
-        distances = np.array([-1 if goal is None else goal for goal in (i.branch_target(0) for i in self.insts)])
-        jumping = np.array([inst.branch_target(0) is not None for inst in self.insts], bool)
+        goals = [inst.branch_target(0) for inst in self.insts]
+        jumping = np.array([goal is not None for goal in goals], bool)
+        distances = np.array([goal or 0 for goal in goals], np.int64)
         sources = np.flatnonzero(jumping[self.kind])
-        goals = self.pcs[sources] + distances[self.kind[sources]]
-        found = np.searchsorted(self.pcs, goals).clip(max=len(self) - 1)
-        there = self.pcs[found] == goals
+        addresses = self.pcs[sources] + distances[self.kind[sources]]
+        found = np.searchsorted(self.pcs, addresses).clip(max=len(self) - 1)
+        there = self.pcs[found] == addresses
         return dict(zip(sources[there].tolist(), found[there].tolist(), strict=True))
 
     @cached_property
