@@ -40,10 +40,12 @@ Outcomes = dict[Hashable, Outcome]
 class Gaps:
     """Of one clone."""
 
-    def __init__(self, clone: Clone, runner: Runner, outcomes: Outcomes) -> None:
-        """``outcomes``: known ones, of other clones too, to which more are added."""
+    def __init__(self, clone: Clone, runner: Runner, starts: Sequence[int], outcomes: Outcomes) -> None:
+        """``starts``: where calls start, in all clones, ascending; ``outcomes``: known ones, of other clones too, to
+        which more are added."""
         self.clone, self.runner, self.outcomes = clone, runner, outcomes
-        self.calls = sorted(at for at in runner.tool.calls if clone.base <= at < clone.base + len(clone.data))
+        first, last = (bisect_left(starts, at) for at in (clone.base, clone.base + len(clone.data)))
+        self.calls = starts[first:last]
         self.kept = frozenset(runner.locations.items()), runner.private, runner.floats
 
     def run(self, start: int, to: int, pending: Pending, begin: Begin) -> tuple[Outcome, Sequence[int]]:
@@ -68,7 +70,7 @@ class Gaps:
             self.outcomes[key, pending] = ranks
         return found, found.calls
 
-    def _alike(self, found: Outcome, start: int, stop: int, calls: list[int]) -> bool:
+    def _alike(self, found: Outcome, start: int, stop: int, calls: Sequence[int]) -> bool:
         """Whether a run has seen nothing but what its key has: its gap, as it was swept, chains of addresses whole."""
         tool = self.runner.tool
         inside = [range(chain.start - start + 1, chain.stop - start) for chain in self._near(start, stop)]
@@ -79,7 +81,7 @@ class Gaps:
         return swept and not hidden and found.to == stop - start and -1 not in found.calls and not any(
             edge in chain for edge in edges for chain in inside)
 
-    def _key(self, start: int, stop: int, calls: list[int]) -> Hashable:
+    def _key(self, start: int, stop: int, calls: Sequence[int]) -> Hashable:
         near = self._near(start, stop)
         addresses = [chain.address for chain in near]
         rows = [self._call_key(self.runner.tool.calls[at][1], at - start, addresses) for at in calls]

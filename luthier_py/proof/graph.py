@@ -117,6 +117,10 @@ class Graph:
     leaves: frozenset[int]
     arrives: frozenset[int]
 
+    def nodes_of(self, function: int) -> range:
+        """Numbers of the nodes of a function."""
+        return range(self.first[function], self.first[function] + len(self.bodies[function].blocks))
+
 
 def build_graph(bodies: Sequence[Body], goes: Sequence[AddressFlow], pointed: Collection[int]) -> Graph:
     """``pointed``: addresses of functions that calls through pointers may reach."""

@@ -65,7 +65,8 @@ class Insertions:
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
         self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, clone.function, mode)
                         for clone, mode in zip(clones, floats, strict=True)]
-        self.pending, self.outcomes = solve_pending(graph), Outcomes()
+        self.starts_of_calls, self.outcomes = sorted(tool.calls), Outcomes()
+        self.pending = solve_pending(graph)
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
         """What was inserted in each clone, with its address."""
@@ -172,7 +173,7 @@ class Insertions:
     def execute_inserted(self, k: int) -> list[_Done]:
         """Execute all inserted code of a clone: it continues where the original does, and calls what the claim says."""
         body, clone, runner = self.graph.bodies[k], self.clones[k], self.runners[k]
-        gaps = Gaps(clone, runner, self.outcomes)
+        gaps = Gaps(clone, runner, self.starts_of_calls, self.outcomes)
         todo: dict[tuple[int, Begin], list[Departure]] = {}
         begins = self.begin(k) if body.kernel else ANYWHERE
         for each in departures(body, clone, self.goes[k]):

@@ -103,8 +103,9 @@ class Liveness:
         """Effects that are others than usual for what is known before them."""
         code, special = self.graph.bodies[function].code, dict[int, Effect]()
         unusual = code.those(lambda inst: depends(inst) or sets_modes(inst))
-        for node, now in zip(self.graph.nodes, modes, strict=True):
-            if node.function != function or not (now.relative or now.skips or within(unusual, node.span)):
+        for k in self.graph.nodes_of(function):
+            node, now = self.graph.nodes[k], modes[k]
+            if not (now.relative or now.skips or within(unusual, node.span)):
                 continue
             for at in node.span:
                 inst = code.inst(at)

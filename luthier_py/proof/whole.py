@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from luthier_py.base.errors import CheckFailed, Location
 from luthier_py.base.records import dataclass
-from luthier_py.binary.loader import CodeObject, KernelDescriptor, KernelRecord, RelocationKind, SymbolType
+from luthier_py.binary.loader import CodeObject, KernelRecord, RelocationKind, SymbolType
 from luthier_py.isa import InstructionSet, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import AddressFlow, follow
 from luthier_py.proof.application import (
@@ -89,7 +89,7 @@ class _Whole:
 
     def body(self, function: ClonedFunction, code: Code) -> Body:
         code = with_instead(code, function.instead, function.name)
-        records = [kernel for kernel in self.old.kernels if kernel.entry == function.original]
+        records = self.kernels.get(function.original, [])
         entries = [function.original]
         second = self.isa.target.preload_entry
         if second and any(record.descriptor.kernarg_preload_length for record in records):
@@ -147,7 +147,8 @@ class _Whole:
             self.first_call,
             self.compute_owned_registers(graph),
             [self.start(clone) for clone in self.clones],
-            float_modes(self.isa.target, self.bodies, group_connected_functions(graph), self.descriptors()),
+            float_modes(self.isa.target, self.bodies, group_connected_functions(graph), {
+                entry: [each.descriptor for each in kernels] for entry, kernels in self.kernels.items()}),
         )
         called = self.find_called_functions(graph)
         for first, each in zip(graph.first, self.bodies, strict=True):
@@ -168,8 +169,7 @@ class _Whole:
         found: dict[int, Proved] = {}
         for k, (each, code) in enumerate(zip(self.bodies, codes, strict=True)):
             callees = {graph.bodies[graph.nodes[to].function].address
-                       for at, node in enumerate(graph.nodes) if node.function == k for to in graph.successors[at]
-                       if to in entered}
+                       for at in graph.nodes_of(k) for to in graph.successors[at] if to in entered}
             found[each.address] = Proved(collect_touched_registers(each, code), frozenset(callees))
         for group in group_connected_functions(graph):
             check_distances(self.isa, [codes[k] for k in group])
@@ -188,10 +188,11 @@ class _Whole:
     def compute_owned_registers(self, graph: Graph) -> list[int]:
         """For each function what its waves have: an index can reach no more."""
         found = [0] * len(graph.bodies)
-        calling = [{graph.nodes[to].function for at, node in enumerate(graph.nodes) if node.function == k
-                    for to in graph.successors[at]} for k in range(len(graph.bodies))]
+        calling = [{graph.nodes[to].function for at in graph.nodes_of(k) for to in graph.successors[at]}
+                   for k in range(len(graph.bodies))]
+        numbers = {each.address: k for k, each in enumerate(graph.bodies)}
         for kernel in self.old.kernels:
-            work = [k for k, each in enumerate(graph.bodies) if each.address == kernel.entry]
+            work = [numbers[kernel.entry]] if kernel.entry in numbers else []
             seen = set(work)
             while work:
                 function = work.pop()
@@ -200,18 +201,19 @@ class _Whole:
                 seen |= calling[function]
         return [regs or everything(self.isa.target) for regs in found]
 
-    def descriptors(self) -> dict[int, list[KernelDescriptor]]:
-        """The descriptors of all kernels, by where they start."""
-        found: dict[int, list[KernelDescriptor]] = {}
+    @cached_property
+    def kernels(self) -> dict[int, list[KernelRecord]]:
+        """The original's kernels, by where they start."""
+        found: dict[int, list[KernelRecord]] = {}
         for kernel in self.old.kernels:
-            found.setdefault(kernel.entry, []).append(kernel.descriptor)
+            found.setdefault(kernel.entry, []).append(kernel)
         return found
 
     def start(self, clone: Clone) -> Start:
         """What its waves find; all kernels that are this code have to say the same."""
         function, found = clone.function, set[Start]()
-        for kernel in self.old.kernels:
-            if kernel.entry == function.original and kernel.name in self.claim.kernels:
+        for kernel in self.kernels.get(function.original, ()):
+            if kernel.name in self.claim.kernels:
                 made = self.new.kernel(self.claim.kernels[kernel.name])
                 found.add(compute_initial_state(self.isa.target, kernel.descriptor, made.descriptor))
         if len(found) > 1:
