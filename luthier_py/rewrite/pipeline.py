@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from luthier_py.base.errors import CheckFailed, Location, Unsupported
 from luthier_py.base.records import dataclass, field, replace
 from luthier_py.binary.link import Binding, Patch, apply_bindings, find_bindings, link, link_apart
-from luthier_py.binary.loader import MEMORY, CodeObject, Given, load
+from luthier_py.binary.loader import MEMORY, CodeObject, Given, LastObject, load
 from luthier_py.program.analysis import Facts, analyse
 from luthier_py.program.ir import Program, lift
 from luthier_py.proof import prove
@@ -35,6 +35,7 @@ Watch = Callable[[str, int, int], object]
 """Called as each stage begins: its name, how many are done, and of how many."""
 STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
 """In order. Times of a stage's parts ("inject.place") are in the stage's, too."""
+_LAST = LastObject()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def plan(
 ) -> Planned:
     """The tool's edits."""
     clock = _Clock(watch=watch)
-    obj = load(code, name)
+    obj = _LAST.load(code, name)
     chosen = [k for k in ((k.name for k in obj.kernels) if kernels is None else kernels) if tool.selection.kernel(k)]
     program = clock.run("lift", lift, obj, chosen)
     facts = clock.run("analyse", analyse, program)

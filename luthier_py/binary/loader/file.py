@@ -40,6 +40,21 @@ def load(data: Given, name: str = MEMORY) -> CodeObject:
         raise Invalid(f"{path}: {reason}; give the path of a code object, or its bytes") from error
 
 
+class LastObject:
+    """Mutable: the code object that was read last, which is given again for the very same bytes: who works on a
+    library's kernels one after the other reads the library once."""
+
+    def __init__(self) -> None:
+        self._last: CodeObject | None = None
+
+    def load(self, data: Given, name: str = MEMORY) -> CodeObject:
+        """As `load`."""
+        last = self._last
+        if last is None or last.data is not data or last.name != name:
+            last = self._last = load(data, name)
+        return last
+
+
 @contextmanager
 def open_code(path: Path) -> Iterator[mmap]:
     """A file's bytes while it is open. Invalid for what is no file, Malformed for one that cannot hold code."""

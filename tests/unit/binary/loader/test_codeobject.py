@@ -13,7 +13,7 @@ import pytest
 
 from luthier_py.base.errors import Invalid, LuthierError, Malformed, Unsupported
 from luthier_py.binary.link import Chunk, NewKernel, NewVariable, Patch, link
-from luthier_py.binary.loader import RelocationKind, Setting, SymbolBinding, SymbolType, load
+from luthier_py.binary.loader import LastObject, RelocationKind, Setting, SymbolBinding, SymbolType, load
 from luthier_py.isa.model.target import target
 from luthier_py.program.ir import lift
 from luthier_py.rewrite.pipeline import instrument
@@ -96,6 +96,16 @@ def test_memory() -> None:
     for address, size in ((1 << 40, 1), (0, -1), (-1, 1)):
         with pytest.raises(Malformed):
             obj.read(address, size)
+
+
+def test_the_last_object_is_read_once() -> None:
+    """For the very same bytes; under another name, or of bytes that are only equal, it is read anew."""
+    data, last = SAMPLES[0].path.read_bytes(), LastObject()
+    first = last.load(data)
+    assert last.load(data) is first
+    assert last.load(data, "named").name == "named"
+    again = last.load(bytearray(data))
+    assert again is not first and again.kernels == first.kernels
 
 
 def test_unknown_kernel_is_named() -> None:
