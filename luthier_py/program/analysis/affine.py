@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from luthier_py.isa import EXEC, Inst, OpFlag, Reg, RegFile, RegSet
+from luthier_py.isa import EXEC, MODE, Inst, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.encoding.dual import halves, is_dual
-from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate
+from luthier_py.isa.semantics import find_meaning
+from luthier_py.isa.semantics.meaning import Lanes, Scalar
+from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate, is_modified
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Bit, BitTable, assignments, outcome
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, either, sum_of
 from luthier_py.program.analysis.cfg import Graph, solve
@@ -28,6 +30,8 @@ from luthier_py.program.analysis.execution import ExecState, step
 
 if TYPE_CHECKING:
     from luthier_py.program.ir import Instr, Kernel, Program
+from luthier_py.program.analysis.execution import ExecState, Skipping, step
+from luthier_py.program.ir import Instr, Kernel, Program
 
 _ALL, _START, _ELSEWHERE = -1, -2, -3  # names of scopes; others are an address, or _JOINS less the number of a node
 _JOINS = -4
@@ -93,17 +97,29 @@ class Affine:
             return None, mode
         if self._cursor is not None and self._cursor[0] == node and self._cursor[1] <= place:
             _, at, state, mode = self._cursor
-        for each in self._graph.nodes[node].instrs[at:place]:
-            state, mode = self._step(state, each, mode), step(self._program.isa, each.inst, mode)
+        state, mode = self._through(node, range(at, place), state, mode)
         self._cursor = node, place, state, mode
         return state, mode
 
     def _flow(self, index: int, state: State) -> State:
-        mode = self._modes[index]
-        for instr in self._graph.nodes[index].instrs:
-            state = self._step(state, instr, mode)
-            mode = step(self._program.isa, instr.inst, mode)
-        return state
+        return self._through(index, range(len(self._graph.nodes[index])), state, self._modes[index])[0]
+
+    def _through(self, index: int, places: range, state: State, mode: ExecState) -> tuple[State, ExecState]:
+        """Behind some instructions of a node."""
+        code, start = self._graph.nodes[index].function.code, self._graph.nodes[index].start
+        for at in range(start + places.start, start + places.stop):
+            inst = code.inst(at)
+            form = _form_of(inst)
+            if form.indexes or form.vector and (mode.indexed or mode.skipping):
+                state = state._replace(values={place: known for place, known in state.values.items()
+                                               if place[0] is RegFile.SGPR and not form.scalars >> place[1] & 1})
+            elif form.writes:
+                state = self._transfer_writes(state, inst, form)
+            if form.scalars:
+                state = self._transfer_masks(state, inst, int(code.pcs[at]))
+            if form.switches or mode.skipping is Skipping.ENDING:
+                mode = step(self._program.isa, inst, mode)
+        return state, mode
 
     def _read(self, state: State, file: RegFile, index: int) -> Known:
         known = state.values.get((file, index))
@@ -111,27 +127,14 @@ class Affine:
             return UNIFORM if file is RegFile.SGPR else None
         return known[0] if known[1] <= state.active else None
 
-    def _step(self, state: State, instr: Instr, mode: ExecState) -> State:
-        inst = instr.inst
-        writes, flags = inst.writes, inst.op.flags
-        if (mode.indexed or mode.skipping) and flags & _VECTOR or OpFlag.INDEXES_REGISTERS in flags:
-            state = state._replace(values={place: known for place, known in state.values.items()
-                                           if place[0] is RegFile.SGPR and not writes.sgpr >> place[1] & 1})
-        elif writes:
-            state = self._transfer_writes(state, inst)
-        if writes.sgpr:
-            state = self._transfer_masks(state, inst, instr.pc)
-        return state
-
-    def _transfer_writes(self, state: State, inst: Inst) -> State:
-        ignores = OpFlag.IGNORES_EXEC in inst.op.flags
+    def _transfer_writes(self, state: State, inst: Inst, form: _Form) -> State:
         found: dict[Dword, tuple[Known, int]] = {}
-        for place, known in () if ignores else self._results(state, inst).items():
+        for place, known in self._results(state, inst, form).items() if form.evaluates else ():
             scalar = place[0] is RegFile.SGPR
             if known is not None and not (scalar and known == UNIFORM):
                 found[place] = known, 0 if scalar else state.active
         values = state.values
-        lost = [place for place in _places(inst.writes) if place in values and place not in found]
+        lost = [place for place in form.writes if place in values and place not in found]
         if not lost and all(values.get(place) == known for place, known in found.items()):
             return state
         kept = {**values, **found}
@@ -139,14 +142,15 @@ class Affine:
             del kept[place]
         return state._replace(values=kept)
 
-    def _results(self, state: State, inst: Inst) -> dict[Dword, Known]:
+    def _results(self, state: State, inst: Inst, form: _Form) -> dict[Dword, Known]:
         """Nothing where a vector register that it reads is not known: what is made of it seldom is, but for the upper
         half of an address. Of two in one, each reads what was there before."""
         if is_dual(inst.op):
-            return {place: known for half in halves(inst) for place, known in self._results(state, half).items()}
+            return {place: known for half in halves(inst)
+                    for place, known in self._results(state, half, _form_of(half)).items()}
         given: list[Known] = []
         lower: Dword | None = None
-        for place in _places(inst.reads):
+        for place in form.reads:
             known = self._read(state, *place)
             if known is None and lower != (place[0], place[1] - 1):
                 return {}
@@ -167,6 +171,29 @@ class Affine:
             masks = {**state.masks, **changed}
             state = state._replace(masks={mask: between for mask, between in masks.items() if between != _ANY})
         return _with_exec(state, found[EXEC], pc) if EXEC in found else state
+
+
+class _Form(NamedTuple):
+    """What an instruction does, whatever is known before it: dwords that it reads and writes, scalar ones as bits, too;
+    whether it is a vector instruction, names registers by an index, may change what vector instructions do, and whether
+    what it writes may be known."""
+
+    reads: tuple[Dword, ...]
+    writes: tuple[Dword, ...]
+    scalars: int
+    vector: bool
+    indexes: bool
+    switches: bool
+    evaluates: bool
+
+
+@lru_cache(maxsize=1 << 14)
+def _form_of(inst: Inst) -> _Form:
+    flags, scalars, row = inst.op.flags, inst.writes.sgpr, find_meaning(inst.op)
+    evaluates = is_dual(inst.op) or isinstance(row, (Lanes, Scalar)) and not is_modified(inst, row)
+    indexes = OpFlag.INDEXES_REGISTERS in flags
+    return _Form(_places(inst.reads), _places(inst.writes), scalars, bool(flags & _VECTOR), indexes,
+                 indexes or bool(scalars >> MODE & 1), evaluates and OpFlag.IGNORES_EXEC not in flags)
 
 
 def _ids(program: Program, kernel: Kernel) -> dict[Dword, tuple[Known, int]]:
