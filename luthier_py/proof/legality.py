@@ -9,7 +9,7 @@ own checks, so this check repeats them.
 from __future__ import annotations
 
 from luthier_py.base.errors import CheckFailed, Location
-from luthier_py.isa import InstructionSet
+from luthier_py.isa import Inst, InstructionSet
 from luthier_py.isa.encoding.legal import why_illegal
 from luthier_py.isa.hazards.wait_states import unsafe_displacement, unsafe_shift_amount
 from luthier_py.proof.linked import Linked
@@ -17,20 +17,22 @@ from luthier_py.proof.linked import Linked
 
 def check_legal(isa: InstructionSet, code: Linked) -> None:
     """CheckFailed at the first inserted instruction or branch that the hardware does not run as it is meant."""
-    added = set(code.added)
-    for at in code.new:
-        inst = code.inst(at)
-        if inst not in added:  # the application's, beside which others stand for its own
-            continue
-        why = why_illegal(isa.target, inst)
-        if why is None and unsafe_shift_amount(isa.target, inst):
-            why = "shifts by a register that the hardware gets wrong"
-        if why is not None:
-            raise _illegal(isa, code, at, f"an inserted instruction {why}")
+    added = set(code.added)  # among the inserted kinds are the application's beside which others stand for its own
+    wrong = {kind: why for kind in code.used if code.insts[kind] in added and (why := _why(isa, code.insts[kind]))}
+    at = next((at for at in code.new if code.kinds[at] in wrong), None) if wrong else None
+    if at is not None:
+        raise _illegal(isa, code, at, f"an inserted instruction {wrong[code.kinds[at]]}")
     for source, goal in code.targets.items():
         distance = (int(code.pcs[goal] - code.pcs[source]) - code.inst(source).size_bytes) // 4
         if unsafe_displacement(isa.target, distance):
             raise _illegal(isa, code, source, "a branch goes a distance over which it hangs")
+
+
+def _why(isa: InstructionSet, inst: Inst) -> str | None:
+    """What is wrong with an instruction."""
+    why = why_illegal(isa.target, inst)
+    wrong = why is None and unsafe_shift_amount(isa.target, inst)
+    return "shifts by a register that the hardware gets wrong" if wrong else why
 
 
 def _illegal(isa: InstructionSet, code: Linked, at: int, what: str) -> CheckFailed:

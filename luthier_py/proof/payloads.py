@@ -225,7 +225,7 @@ def match_payload(
     pc = start
     fields = dict(zip(payload.fields, constants, strict=True))
     for k, inst in enumerate(known.insts):
-        here = [field for field in fields if known.offsets[k] <= field < known.offsets[k + 1]]
+        here = [field for field in fields if known.offsets[k] <= field < known.offsets[k + 1]] if fields else ()
         new = decode(pc)
         while ((pairs := _alike(inst, new, bool(here))) is None or _passes_islands(pc, new, decode)) and _between(new):
             gone = k > 0 and _jumps(known.insts[k - 1])  # nothing falls into what comes here: islands lie by
