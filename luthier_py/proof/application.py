@@ -226,7 +226,7 @@ def check_fields(body: Body, clone: Clone, goes: AddressFlow) -> None:
 def check_hardware_waits(body: Body, clone: Clone) -> None:
     """Hardware waits for operands wherever the clone runs."""
     target = body.code.isa.target
-    for at in body.code.those(lambda inst: may_end_waits(inst, target)):
+    for at in body.code.those(may_end_waits, target):
         if may_end_waits(clone.instruction(at)[0], target):
             raise CheckFailed("hardware may not wait for operands behind it, on which inserted code relies",
                               body.code.location(body.name, at))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from itertools import chain, islice
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import chain, islice, repeat
+from operator import or_
 
 import numpy as np
 
@@ -79,10 +81,36 @@ def ones(bits: int) -> list[int]:
     return found
 
 
+class Distinct:
+    """Different instructions of functions, and what was asked of each (mutable: remembers the answers)."""
+
+    def __init__(self, insts: Sequence[Inst]) -> None:
+        self.insts = insts
+        self._matching: dict[tuple[object, ...], Array] = {}
+
+    def match(self, said: Callable[..., object], *given: object) -> Array:
+        """Of which ``said`` says so, called with the instruction and what is ``given``."""
+        key = said, *given
+        if key not in self._matching:
+            answers = map(said, self.insts, *map(repeat, given))
+            self._matching[key] = np.fromiter(map(bool, answers), bool, len(self.insts))
+        return self._matching[key]
+
+    @cached_property
+    def flags(self) -> Array:
+        """Bits of OpFlag."""
+        return np.array([inst.op.flags.value for inst in self.insts], np.int64)
+
+    @cached_property
+    def named(self) -> list[int]:
+        """Registers that each names, as bits."""
+        return [inst.named.bits for inst in self.insts]
+
+
 @dataclass(frozen=True, eq=False)
 class Code:
     """Instructions in order of addresses, and the bytes that are there, ``sizes`` of each. ``kinds`` says of each which
-    of ``insts`` it is, or is to be."""
+    of ``insts`` it is, or is to be: first those with numbers ``used`` of ``distinct``, which is of all functions."""
 
     isa: InstructionSet
     data: bytes
@@ -90,6 +118,8 @@ class Code:
     sizes: Array
     kind: Array
     insts: list[Inst]
+    distinct: Distinct
+    used: Array
 
     def __len__(self) -> int:
         return len(self.at)
@@ -119,16 +149,29 @@ class Code:
         at = bisect_left(self.pcs, pc)
         return at if at < len(self.pcs) and self.pcs[at] == pc else None
 
-    def those(self, wanted: Callable[[Inst], bool]) -> list[int]:
-        """Numbers of the instructions of some kinds."""
-        chosen = np.fromiter(map(wanted, self.insts), bool, len(self.insts))
-        found: list[int] = np.flatnonzero(chosen[self.kind]).tolist()
+    def match(self, said: Callable[..., object], *given: object) -> Array:
+        """Of which of ``insts`` ``said`` says so: see `Distinct.match`."""
+        found = self.distinct.match(said, *given)[self.used]
+        more = [bool(said(inst, *given)) for inst in self.insts[len(self.used):]]
+        return np.append(found, more) if more else found
+
+    def those(self, said: Callable[..., object], *given: object) -> list[int]:
+        """Numbers of the instructions of which ``said`` says so."""
+        found: list[int] = np.flatnonzero(self.match(said, *given)[self.kind]).tolist()
         return found
+
+    @cached_property
+    def named(self) -> int:
+        """Registers that its instructions name, as bits."""
+        known = self.distinct.named
+        more = (inst.named.bits for inst in self.insts[len(self.used):])
+        return reduce(or_, more, reduce(or_, map(known.__getitem__, self.used.tolist()), 0))
 
     @cached_property
     def _flags(self) -> Array:
         """Bits of OpFlag of ``insts``."""
-        return np.array([inst.op.flags.value for inst in self.insts], np.int64)
+        more = [inst.op.flags.value for inst in self.insts[len(self.used):]]
+        return np.append(self.distinct.flags[self.used], np.array(more, np.int64))
 
     def find_flagged(self, flags: OpFlag) -> list[int]:
         """Numbers of the instructions that have any of ``flags``."""
@@ -148,24 +191,33 @@ def decode_functions(
 ) -> list[Code]:
     """The instructions of functions, each with its name; what several have is decoded once for all of them."""
     pieces = [[(start, read(start, size)) for start, size in ranges] for _, ranges in functions]
-    columns = iter(read_columns(isa, list(chain.from_iterable(pieces))))
-    return [_join_pieces(isa, name, own, list(islice(columns, len(own))))
-            for (name, _), own in zip(functions, pieces, strict=True)]
+    columns = read_columns(isa, list(chain.from_iterable(pieces)))
+    rest = iter(columns)
+    several = [list(islice(rest, len(own))) for own in pieces]
+    for (name, _), own, each in zip(functions, pieces, several, strict=True):
+        _check_whole(name, own, each)
+    kinds = np.unique(np.concatenate([each.kinds for each in columns]))
+    distinct = Distinct(list(map(columns[0].distinct.inst, kinds.tolist())))
+    return [_join_pieces(isa, own, each, kinds, distinct) for own, each in zip(pieces, several, strict=True)]
 
 
-def _join_pieces(
-    isa: InstructionSet, name: str, pieces: Sequence[tuple[int, bytes]], columns: Sequence[Columns]
-) -> Code:
+def _check_whole(name: str, pieces: Sequence[tuple[int, bytes]], columns: Sequence[Columns]) -> None:
     for (start, data), each in zip(pieces, columns, strict=True):
         bad = each.pcs[each.rows < 0].tolist()
         if len(each) and int(each.pcs[-1]) + each.size(-1) != start + len(data):
             bad.append(int(each.pcs[-1]))
         if bad or len(data) % 4 or not len(each):
             raise CheckFailed("no instruction is here", Location(name, bad[0] if bad else start))
-    used, kinds = np.unique(np.concatenate([each.kinds for each in columns]), return_inverse=True)
-    distinct = columns[0].distinct
+
+
+def _join_pieces(isa: InstructionSet, pieces: Sequence[tuple[int, bytes]], columns: Sequence[Columns], kinds: Array,
+                 distinct: Distinct) -> Code:
+    """``kinds``: of the columns, those that ``distinct`` has, ascending."""
+    own, kind = np.unique(np.concatenate([each.kinds for each in columns]), return_inverse=True)
+    used = np.searchsorted(kinds, own)
     return Code(isa, b"".join(data for _, data in pieces), np.concatenate([each.pcs for each in columns]),
-                distinct.sizes[used][kinds], kinds, list(map(distinct.inst, used.tolist())))
+                columns[0].distinct.sizes[own][kind], kind, [distinct.insts[each] for each in used.tolist()], distinct,
+                used)
 
 
 def within(numbers: list[int], span: range) -> list[int]:

@@ -49,7 +49,9 @@ def float_modes(
     found = [UNKNOWN_MODE] * len(bodies)
     for group in groups:
         starts = [each.mode(target) for k in group for each in kernels.get(bodies[k].address, ())]
-        written = reduce(or_, (compute_written_mode_bits(inst) for k in group for inst in bodies[k].code.insts), 0)
+        writers = (code.insts[kind] for code in (bodies[k].code for k in group)
+                   for kind in code.match(compute_written_mode_bits).nonzero()[0].tolist())
+        written = reduce(or_, map(compute_written_mode_bits, writers), 0)
         if starts:
             differ = reduce(or_, (each ^ starts[0] for each in starts))
             for k in group:

@@ -13,7 +13,10 @@ many at the next one. So there are several bounds, whose solutions are all right
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
 
 from luthier_py.base.records import dataclass
 from luthier_py.isa import EXEC, Inst, InstructionSet
@@ -50,9 +53,9 @@ class Lanes:
         # By change (which live on), masks, and states: what these become, and all of that.
         self.moves: dict[tuple[int, int, frozenset[State]], tuple[Onward, frozenset[State]]] = {}
         self.only = cache(_only)
-        found = [{kind: made for kind, inst in enumerate(body.code.insts) if (made := change(body.code.isa, inst))}
-                 for body in graph.bodies]
-        writing = [body.code.those(partial(_changes, body.code.isa)) for body in graph.bodies]
+        found = [{kind: made for kind in np.flatnonzero(body.code.match(_changes, body.code.isa)).tolist()
+                  if (made := change(body.code.isa, body.code.insts[kind]))} for body in graph.bodies]
+        writing = [body.code.those(_changes, body.code.isa) for body in graph.bodies]
         changes: list[list[tuple[int, Change]]] = []
         for node in graph.nodes:
             kinds = graph.bodies[node.function].code.kinds
@@ -139,7 +142,7 @@ class Lanes:
         return (*found, Segment(start, span.stop, {state: (state,) for state in states}))
 
 
-def _changes(isa: InstructionSet, inst: Inst) -> bool:
+def _changes(inst: Inst, isa: InstructionSet) -> bool:
     return change(isa, inst) is not None
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from luthier_py.isa import Inst
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.code import within
 from luthier_py.proof.effects import NO_EFFECT, Effect, always_live, depends, effect, everything, may_touch
@@ -88,8 +89,9 @@ class Liveness:
 
     def _uses(self, function: int, modes: Sequence[Modes], reads: Reads, owned: int) -> _Uses:
         code, needed, plain = self.graph.bodies[function].code, self.needed, Modes(-1)
-        usual = [_only(effect(code.isa, inst, plain, owned), needed) if may_touch(inst, needed) else NO_EFFECT
-                 for inst in code.insts]
+        usual = [NO_EFFECT] * len(code.insts)
+        for kind in np.flatnonzero(code.match(may_touch, needed)).tolist():
+            usual[kind] = _only(effect(code.isa, code.insts[kind], plain, owned), needed)
         touching = np.fromiter((each != NO_EFFECT for each in usual), bool, len(usual))
         special = self._special(function, modes, owned)
         places = set(np.flatnonzero(touching[code.kind]).tolist()) | special.keys() | reads.keys()
@@ -102,7 +104,7 @@ class Liveness:
     def _special(self, function: int, modes: Sequence[Modes], owned: int) -> dict[int, Effect]:
         """Effects that are others than usual for what is known before them."""
         code, special = self.graph.bodies[function].code, dict[int, Effect]()
-        unusual = code.those(lambda inst: depends(inst) or sets_modes(inst))
+        unusual = code.those(_is_unusual)
         for k in self.graph.nodes_of(function):
             node, now = self.graph.nodes[k], modes[k]
             if not (now.relative or now.skips or within(unusual, node.span)):
@@ -169,6 +171,10 @@ class Liveness:
                     found[left.pop()] = Live(active, inactive)
             end = self._before(end, summary)
         return found
+
+
+def _is_unusual(inst: Inst) -> bool:
+    return depends(inst) or sets_modes(inst)
 
 
 def _only(each: Effect, needed: int) -> Effect:

@@ -135,8 +135,7 @@ def solve_modes(graph: Graph, foreign: int = 0) -> list[Modes]:
     """Before each node; the least that can be known where control never comes, and where nothing asks. ``foreign``:
     masks that calls write."""
     strange, start = _STRANGE._replace(foreign=foreign), _START._replace(foreign=foreign)
-    if not any(sets_modes(inst) or OpFlag.READS_FIRST_LANE in inst.op.flags
-               for body in graph.bodies for inst in body.code.insts):
+    if not any(body.code.match(_asks).any() for body in graph.bodies):
         return [strange] * len(graph.nodes)
     changing = [body.code.those(matters) for body in graph.bodies]
     steps = [within(changing[node.function], node.span) for node in graph.nodes]
@@ -152,6 +151,10 @@ def solve_modes(graph: Graph, foreign: int = 0) -> list[Modes]:
     found = solve_dataflow(range(len(graph.nodes)), graph.successors, boundary, _join, flow,
                    lambda k, target, modes: _along(graph, k, target, modes))
     return [strange if modes is None else modes for modes in found]
+
+
+def _asks(inst: Inst) -> bool:
+    return sets_modes(inst) or OpFlag.READS_FIRST_LANE in inst.op.flags
 
 
 def _join(a: Modes, b: Modes) -> Modes:

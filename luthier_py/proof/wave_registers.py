@@ -20,9 +20,9 @@ def check_registers(body: Body, clone: Clone) -> None:
     """CheckFailed where an instruction of the function could see inserted code (`isa.wave_registers`), or where
     inserted code may run after the message that deallocates the wave's VGPRs."""
     code, target = body.code, body.code.isa.target
-    for at in code.those(lambda inst: bool(sees_inserted_code(inst, target))):
+    for at in code.those(sees_inserted_code, target):
         raise CheckFailed(sees_inserted_code(code.inst(at), target), code.location(body.name, at))
-    for at in code.those(lambda inst: gives_back_vectors(inst, target)):
+    for at in code.those(gives_back_vectors, target):
         if gives_back_vectors(clone.instruction(at)[0], target) and (
                 clone.function.private or not _stands_at_the_end(clone, at)):
             raise CheckFailed("inserted code may run where the wave has given back its vector registers",

@@ -283,9 +283,7 @@ def group_connected_functions(graph: Graph) -> list[list[int]]:
 
 def collect_touched_registers(each: Body, code: Linked) -> RegSet:
     """Registers that a clone touches; what the application's own indexes reach is there already."""
-    found = 0
-    for inst in each.code.insts:
-        found |= inst.named.bits
+    found = each.code.named
     for inst in code.added:
         found |= inst.reads.bits | inst.writes.bits
     return RegSet(found)

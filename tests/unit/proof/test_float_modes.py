@@ -9,6 +9,7 @@ import pytest
 
 from luthier_py.isa import MODE, InstructionSet, instruction_set, target
 from luthier_py.isa.semantics import find_meaning
+from luthier_py.proof.code import Distinct
 from luthier_py.proof.float_modes import (
     PLAIN,
     UNKNOWN_MODE,
@@ -109,7 +110,8 @@ def test_what_is_put_back_chooses_no_other_banks(field: str, comes_back: bool) -
 
 def known(starts: list[int], *texts: str) -> FloatMode:
     """What is known in a function of kernels that start in these modes, and have this code."""
-    body: Any = SimpleNamespace(address=0, code=SimpleNamespace(insts=[ISA.parse(text) for text in texts]))
+    code = Distinct([ISA.parse(text) for text in texts])
+    body: Any = SimpleNamespace(address=0, code=code)
     kernels: Any = [SimpleNamespace(mode=lambda target, mode=mode: mode) for mode in starts]
     return float_modes(ISA.target, [body], [[0]], {0: kernels})[0]
 
