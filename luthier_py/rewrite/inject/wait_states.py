@@ -8,16 +8,17 @@ looked at as if they were inserted.
 
 What is pending is followed forward through the items, until no way into an item adds to it: by the application what
 inserted instructions would meet, by these what anything would. In a slice only places are looked at that do something
-to what is pending there, and wait states of the application only where its end may still owe them. Where code comes in
-that the clone does not see (its entry, the return of a call) everything is pending that some item of any clone
-produces. Through a hook's instructions only what comes from outside is followed, and their end owes what their last
-ones do."""
+to what is pending there, and wait states of the application only where its end may still owe them. Where nothing else
+is to be followed, code from which inserted code is too far away is left out. Where code comes in that the clone does
+not see (its entry, the return of a call) everything is pending that some item of any clone produces. Through a hook's
+instructions only what comes from outside is followed, and their end owes what their last ones do."""
 
 from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
@@ -84,6 +85,8 @@ class _CreatedHazards:
         self.ops |= {inst.op for inst, _ in apart}
         self.inserted = possible(isa, self.ops)
         self.application = self.inserted.select_consumed_by(isa, (inst for inst, inserted in apart if inserted))
+        self.longest = max((row.states for row in self.application.states), default=0)
+        self.clause = any(row.clause for row in self.application.states)
         self._own: dict[tuple[Inst, bool], PendingHazards] = {}
         self.codes = {code: _Code(self, code) for code in codes}
 
@@ -101,8 +104,6 @@ class _Code:
         self.owing, self.isa, self.code, rows = owing, owing.isa, code, owing.application
         begins = self.find_kinds(lambda inst: bool(owing.own(inst, False).patterns)) if rows.patterns else []
         self.always = sorted({*code.find_flagged(OpFlag.CALL | OpFlag.TERMINATOR), *begins})
-        self.longest = max((row.states for row in rows.states), default=0)
-        self.clause = any(row.clause for row in rows.states)
         self.touched: dict[tuple[Mitigated, int], list[int]] = {}
 
     def find_kinds(self, said: Callable[[Inst], bool]) -> list[int]:
@@ -133,10 +134,10 @@ class _Code:
     def window(self, item: Slice) -> int:
         """The place from which the end of a slice may leave wait states pending; -1 if hazards from before it may be
         among them."""
-        if not self.longest:
+        if not self.owing.longest:
             return item.stop
-        start = bisect_right(self.states, self.states[item.stop] - self.longest) - 1
-        if self.clause:
+        start = bisect_right(self.states, self.states[item.stop] - self.owing.longest) - 1
+        if self.owing.clause:
             number = bisect_left(self.broken, item.stop) - 1
             start = min(start, self.broken[number] if number >= 0 else -1)
         return start if start >= item.start else -1
@@ -206,7 +207,8 @@ class _Walk:
 
     def waits(self) -> MissingWaits:
         self.into[0] = self.outside
-        self.todo = sorted(self.into)
+        self.todo = sorted(self.into if self.whole or self.outside or self.owing.application.patterns else
+                           self.find_near_pieces())
         self.queued = set(self.todo)
         while self.todo:
             start = heappop(self.todo)
@@ -222,6 +224,43 @@ class _Walk:
             if self.stops[start] < len(self.items):
                 self.flow_into(self.stops[start], pending)
         return self.found
+
+    def find_near_pieces(self) -> Collection[int]:
+        """Heads of pieces with inserted code, and of those from whose ends it is not too far away: wait states that
+        others owe are over before it."""
+        reach = {start: self.owing.longest for start, stop in self.stops.items()
+                 if any(isinstance(item, Run) or isinstance(item, Single) and item.inserted
+                        for item in self.items[start:stop])}
+        if 2 * len(reach) > len(self.stops):
+            return self.into
+        before: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for start in self.stops:
+            for to, states in self.ways(start):
+                before[to].append((start, states))
+        found, work = set(reach), list(reach)
+        while work:
+            head = work.pop()
+            for start, states in before[head] if reach[head] > 0 else ():
+                found.add(start)
+                if reach.get(start, 0) < reach[head] - states:
+                    reach[start] = reach[head] - states
+                    work.append(start)
+        return found
+
+    def ways(self, start: int) -> Iterator[tuple[int, int]]:
+        """Pieces to which control may go from one, and how many wait states pass in it before that, at least; none as
+        long as a clause may go on."""
+        passed, broken = 0, not self.owing.clause
+        for item in self.items[start : self.stops[start]]:
+            if isinstance(item, Slice):
+                passed += item.stop - item.start
+                broken = broken or _next(self.owing.codes[item.code].broken, item.start) < item.stop
+            elif isinstance(item, Single):
+                passed += 1
+                broken = broken or not goes_on(self.isa, item.inst.op)
+                if item.jump is not None:
+                    yield self.heads[item.jump], passed * broken
+        yield self.stops[start], passed * broken
 
     def flow_into(self, start: int, pending: PendingByOrigin) -> None:
         old = self.into[start]

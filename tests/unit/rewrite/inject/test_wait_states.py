@@ -121,3 +121,18 @@ def test_waits_stand_before_a_hooks_group_of_memory_instructions():
     (made,) = insert_wait_states(GFX10, [clone(GFX10, *lines)])
     words = [line.split("* ")[-1].split("+ ")[-1].strip() for line in format_clone(GFX10, made).splitlines()[4:]]
     assert words == ["s_waitcnt_vscnt null, 0x0", *group, "s_waitcnt vmcnt(0)"]
+
+
+PIECES = [line for number in range(12) for line in (
+    f"app: s_cbranch_scc1 -> .{number}", *["app: s_mov_b32 s8, 0"] * 8, f".{number}:")]
+"""Code of the application with ways into it, in which nothing is inserted."""
+
+
+def test_what_the_application_owes_comes_from_pieces_without_inserted_code():
+    """Out of the middle of one, and through short ones; what is too far away is over."""
+    wait, nothing = "app: v_readfirstlane_b32 s4, v0", "app: s_mov_b32 s8, 0"
+    jump = "app: s_cbranch_scc1 -> .in", wait, ".in:", "app: s_cbranch_scc1 -> .over", *[nothing] * 20
+    assert settled(ISA, *jump, *PIECES, "app: s_endpgm", ".over:", LOAD) == ["s_nop 3"]
+    ways = [f"app: s_cbranch_scc1 -> .{name}" for name in "abc"]
+    assert settled(ISA, *PIECES, *ways, wait, ".a:", nothing, ".b:", nothing, ".c:", LOAD) == ["s_nop 2"]
+    assert settled(ISA, *PIECES, *ways, wait, ".a:", nothing, ".b:", *[nothing] * 4, ".c:", LOAD) == []
