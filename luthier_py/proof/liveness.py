@@ -13,7 +13,8 @@ lane is active, and there alone.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from luthier_py.isa import Inst
 from luthier_py.isa.model.registers import SCALARS
 from luthier_py.proof.code import within
 from luthier_py.proof.effects import NO_EFFECT, Effect, always_live, depends, effect, everything, may_touch
-from luthier_py.proof.graph import Graph, Node, solve_dataflow
+from luthier_py.proof.graph import Graph, solve_dataflow
 from luthier_py.proof.lanes import ON, Lanes, Segment, State
 from luthier_py.proof.modes import Modes, sets_modes, step_modes
 
@@ -71,8 +72,7 @@ class Liveness:
         self.lanes = Lanes(graph, foreign, most) if needed & ~SCALARS else None
         self.segments = self.lanes.segments if self.lanes is not None else [
             (Segment(node.span.start, node.span.stop, {}),) for node in graph.nodes]
-        self.summaries = [[self._summary(node, segment) for segment in segments]
-                          for node, segments in zip(graph.nodes, self.segments, strict=True)]
+        self.summaries = [summaries for k in range(len(graph.bodies)) for summaries in self._summaries(k)]
         boundary: list[_Flow | None] = []
         for k, node in enumerate(graph.nodes):
             live = self.always
@@ -116,22 +116,23 @@ class Liveness:
                 now = step_modes(code.isa, inst, now)
         return special
 
-    def _summary(self, node: Node, segment: Segment) -> Effect:
-        """Of a whole segment; ``kills`` is what it does not write whole."""
-        uses = self.uses[node.function]
-        reads, keeps, far = 0, -1, 0
-        for r, k, f in reversed(uses.effects[uses.within(segment.start, segment.stop)]):
-            reads = reads & ~k | r
-            keeps &= ~k
-            far |= f
-        return Effect(reads, keeps, far)
+    def _summaries(self, function: int) -> Iterator[list[Effect]]:
+        """Of whole segments of a function's nodes; ``kills`` is what one does not write whole."""
+        uses, nodes = self.uses[function], self.graph.nodes_of(function)
+        stops = np.array([segment.stop for k in nodes for segment in self.segments[k]], np.int64)
+        cuts = iter(pairwise([0, *np.searchsorted(uses.places, stops).tolist()]))
+        for k in nodes:
+            yield [_summarise(uses.effects[first:last]) if first < last else _NOTHING
+                   for first, last in islice(cuts, len(self.segments[k]))]
 
     def _ends(self, k: int) -> Iterable[State]:
         return self.segments[k][-1].onward
 
     def _through(self, k: int, end: _Flow) -> _Flow:
+        last = self.segments[k][-1]
         for segment, summary in zip(reversed(self.segments[k]), reversed(self.summaries[k]), strict=True):
-            end = self._before(_transfer_mask_change(segment, end), summary)
+            end = end if segment is last else _transfer_mask_change(segment, end)
+            end = end if summary is _NOTHING else self._before(end, summary)
         return end
 
     def _before(self, end: _Flow, summary: Effect) -> _Flow:
@@ -171,6 +172,18 @@ class Liveness:
                     found[left.pop()] = Live(active, inactive)
             end = self._before(end, summary)
         return found
+
+
+_NOTHING = Effect(0, -1, 0)
+
+
+def _summarise(effects: Sequence[Effect]) -> Effect:
+    reads, keeps, far = 0, -1, 0
+    for r, k, f in reversed(effects):
+        reads = reads & ~k | r
+        keeps &= ~k
+        far |= f
+    return Effect(reads, keeps, far)
 
 
 def _is_unusual(inst: Inst) -> bool:
