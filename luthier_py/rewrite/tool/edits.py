@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
+from functools import cached_property
 from typing import Any, TypeAlias, overload
 
 from luthier_py.base.errors import Location
@@ -65,17 +66,18 @@ class Before(Sequence[tuple[Instr, Place]]):
     def __getitem__(self, key: int | slice) -> Any:
         if isinstance(key, slice):
             return tuple(self)[key]
-        at = range(len(self))[key]
+        at = key if key >= 0 else key + len(self)
         for piece in self.pieces:
-            if at < len(piece):
+            if 0 <= at < len(piece):
                 return piece[at], Place.BEFORE
             at -= len(piece)
+        raise IndexError(key)
 
     def __iter__(self) -> Iterator[tuple[Instr, Place]]:
         return ((instr, Place.BEFORE) for piece in self.pieces for instr in piece)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Insertion:
     """One call of a hook. ``places``: where it may go; more than one when the tool leaves the choice open.
 
@@ -97,7 +99,7 @@ class Insertion:
         """What the calls at one point are sorted by."""
         return self.turn, -self.priority, self.order
 
-    @property
+    @cached_property
     def instr(self) -> Instr:
         """The place that was named, or the first of its range."""
         return self.places[0][0]
