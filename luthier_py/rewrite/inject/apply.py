@@ -31,14 +31,14 @@ from luthier_py.rewrite.inject.claimed import build_function_claim, build_payloa
 from luthier_py.rewrite.inject.clauses import dissolve
 from luthier_py.rewrite.inject.clone import clone_function
 from luthier_py.rewrite.inject.cloned import ClonedKernel
-from luthier_py.rewrite.inject.fragment import Fragment, general_registers, prepare
+from luthier_py.rewrite.inject.fragment import general_registers, prepare
 from luthier_py.rewrite.inject.initial_state import enable_initial_state, initially
 from luthier_py.rewrite.inject.inline_calls import inline_calls
 from luthier_py.rewrite.inject.items import Clone, Own, PersistentValue
 from luthier_py.rewrite.inject.layout import lay_out, source_map
 from luthier_py.rewrite.inject.lookup import look_up
-from luthier_py.rewrite.inject.model import Patched, SourceMap
-from luthier_py.rewrite.inject.placing import Calls
+from luthier_py.rewrite.inject.model import ClonedKernel, Patched, SourceMap
+from luthier_py.rewrite.inject.placing import Calls, Fragments
 from luthier_py.rewrite.inject.policies import Private, cheap_policies, every_policy, location_slots, private_memory
 from luthier_py.rewrite.inject.prologue import Prologue, prologues, with_prologue
 from luthier_py.rewrite.inject.relax import relax
@@ -52,7 +52,6 @@ from luthier_py.rewrite.tool.hooks.types import is_of_lanes
 
 __all__ = ["ClonedKernel", "Patched", "SourceMap", "inject"]
 
-Fragments: TypeAlias = Mapping[PayloadKey, Fragment]
 Changed: TypeAlias = Mapping[Function, Mapping[int, Inst]]  # by address
 Seen: TypeAlias = Callable[[str, Clone], Clone]  # is called after each pass
 Begins: TypeAlias = Callable[[str], object]  # is called with the name of each step as it begins
@@ -75,7 +74,7 @@ def inject(
         changed[program.function_of(each.instr)][each.instr.pc] = each.inst
     kept: dict[PersistentValue, int | str] = {variable: number for number, variable in enumerate(edits.wave_variables)}
     kept |= {entry: entry.value for entry in (*Entry, *Own)}
-    fragments = {key: prepare(program.isa, payload) for key, payload in payloads.items()}
+    fragments = Fragments({key: prepare(program.isa, payload) for key, payload in payloads.items()})
     wanted = [k for k in program.kernels if any(f in edited or f in changed for f in program.reachable(k.function))]
     parts: list[Patched] = []
     refused: list[Refusal] = []

@@ -19,13 +19,24 @@ from luthier_py.rewrite.inject.sites import Needs, Site, Sites
 from luthier_py.rewrite.jit import PayloadKey, payload_key
 from luthier_py.rewrite.tool import Entry, Insertion, Place, WaveVariable
 
+Patterns = dict[Hashable, list[Pattern]]  # by policy and circumstances
+
+
+class Fragments(dict[PayloadKey, Fragment]):
+    """Hooks, and the patterns of their calls (mutable): components in which the tool keeps its own in the same places
+    have them together."""
+
+    def __init__(self, fragments: Mapping[PayloadKey, Fragment]) -> None:
+        super().__init__(fragments)
+        self.patterns: dict[Hashable, Patterns] = {}
+
 
 class Calls:
     """The calls of one component (mutable: collects them)."""
 
     def __init__(
         self, isa: InstructionSet, sites: Sites, locations: Mapping[PersistentValue, AssignedLocation],
-        fragments: Mapping[PayloadKey, Fragment], frame: int = 0,
+        fragments: Fragments, frame: int = 0,
     ) -> None:
         """``frame``: where stacks of hooks begin, in a lane's private memory."""
         self.frame = frame
@@ -37,7 +48,8 @@ class Calls:
         self.private = range(0)  # bytes of a lane's memory that are for that
         self.cells = 0  # dwords of private memory in which registers are put aside
         self.needs: dict[Hashable, Needs] = {}
-        self.patterns: dict[Hashable, list[Pattern]] = defaultdict(list)
+        self.patterns: dict[Needs, Patterns] = {}
+        self.kept = frozenset(locations.items()), frame
 
     @property
     def told(self) -> list[tuple[Insertion, Allotted]]:
@@ -55,7 +67,8 @@ class Calls:
             slots = (*fragment.payload.params, *fragment.payload.results)  # of no code at all they are moved
             vector = (fragment.vector or floats or not all(isinstance(location, Reg) for location in kept)
                       or any(slot.reg.file is not RegFile.SGPR for slot in slots))
-            self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
+            needs = self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
+            self.patterns[needs] = self.fragments.patterns.setdefault((form, self.kept), {})
         site, items, allotted = self.place_call(insertion, fragment, self.needs[form])
         self.items[site.place][site.instr.pc] += items
         self.made.append((insertion, site, key))
@@ -87,7 +100,7 @@ class Calls:
     ) -> tuple[list[Item], Allotted]:
         """The items of a call at one site: as others have it that are like it there."""
         edit, free = edit_of(insertion, site, len(self.made)), site.free & policy.registers
-        like = self.patterns[needs, policy.name, site.circumstances]
+        like = self.patterns[needs].setdefault((policy.name, site.circumstances), [])
         for pattern in like:
             if pattern.fits(free):
                 return pattern.again(self.isa, fragment, insertion, edit), pattern.allotted
