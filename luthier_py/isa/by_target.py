@@ -41,6 +41,11 @@ class InstructionSet:
         """Every row of the table."""
         return tuple(self._decoder.format(row).op for row in range(len(self._decoder.table.rows)))
 
+    @property
+    def row_count(self) -> int:
+        """Number of rows of the table."""
+        return len(self._decoder.table.rows)
+
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
         """The instruction at ``offset``; Malformed if there is none."""
         return self._decoder.decode(data, offset)

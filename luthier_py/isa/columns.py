@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -169,6 +169,17 @@ def _registers(slot: OperandMemo, value: int) -> tuple[int, int]:
     return mask if operand.access is not Access.WRITE else 0, mask if operand.access is not Access.READ else 0
 
 
+_NOT_ASKED = 2
+
+
+@lru_cache(maxsize=1 << 6)
+def _answers(isa: InstructionSet, said: Callable[[OpInfo], object]) -> Array:
+    """Of each row of the table; the last one is UNKNOWN's."""
+    found = np.full(isa.row_count + 1, _NOT_ASKED, np.uint8)
+    found[UNKNOWN] = False
+    return found
+
+
 class Columns:
     """Instructions by address, as arrays: of address ``pcs``, of kind ``kinds`` of ``distinct``."""
 
@@ -233,10 +244,13 @@ class Columns:
         return found
 
     def find_ops(self, said: Callable[[OpInfo], object]) -> list[int]:
-        """Places whose instruction is of a row such that ``said`` says so."""
-        rows = self.rows
-        wanted = [row for row in np.unique(rows).tolist() if row != UNKNOWN and said(self.distinct.isa.op(row))]
-        found: list[int] = np.flatnonzero(np.isin(rows, wanted)).tolist() if wanted else []
+        """Places whose instruction is of a row such that ``said`` says so, which is asked once for each row of the
+        table, as long as it is the same object."""
+        isa, rows = self.distinct.isa, self.rows
+        answers = _answers(isa, said)
+        for row in np.unique(rows[answers[rows] == _NOT_ASKED]).tolist():
+            answers[row] = bool(said(isa.op(row)))
+        found: list[int] = np.flatnonzero(answers[rows]).tolist()
         return found
 
     def select_places(self, places: slice | Array) -> Columns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from luthier_py.isa.by_target import InstructionSet
 from luthier_py.isa.columns import Columns
-from luthier_py.isa.encoding.instruction import SETS_HARDWARE, Inst
+from luthier_py.isa.encoding.instruction import SETS_HARDWARE, Inst, OpInfo
 from luthier_py.isa.model.target import Target
 from luthier_py.isa.semantics.control import HardwareRegister
 
@@ -21,7 +21,7 @@ def ends_of_hardware_waits(code: Columns, target: Target) -> list[int]:
     """Places in ``code``."""
     if target.generation < 12:
         return []
-    settings = code.find_ops(lambda op: op.base in SETS_HARDWARE)
+    settings = code.find_ops(_sets_hardware)
     return [at for at in settings if _ends_them(code.inst(at))]
 
 
@@ -32,6 +32,10 @@ def with_hardware_waits(isa: InstructionSet, inst: Inst) -> Inst | None:
         return None
     field = inst["simm16"].value
     return isa.make(inst.op.mnemonic, field, value.value & ~(_DEP_MODE >> (field >> 6 & 31)))
+
+
+def _sets_hardware(op: OpInfo) -> bool:
+    return op.base in SETS_HARDWARE
 
 
 def _ends_them(inst: Inst) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from luthier_py.base.errors import Location, Unsupported
 from luthier_py.base.records import dataclass
 from luthier_py.binary.patch import FixupKind
-from luthier_py.isa import Inst, InstructionSet, OpFlag
+from luthier_py.isa import Inst, InstructionSet, OpFlag, OpInfo
 from luthier_py.isa.build import add, add_with_carry, subtract, subtract_with_borrow, with_long_literal
 from luthier_py.isa.hazards.own_waits import ends_of_hardware_waits, with_hardware_waits
 from luthier_py.isa.properties.wave_registers import gives_back_vectors
@@ -98,7 +98,7 @@ class _Apart:
                 raise Unsupported("a register says here whether hardware waits for operands (WAVE_SCHED_MODE), on "
                                   "which inserted code relies; leave the kernel out", self.where(instr))
             found[instr.pc] = (Single(waits, instr),)
-        messages = code.find_ops(lambda op: find_meaning(op) is Action.SENDMSG)
+        messages = code.find_ops(_sends_message)
         for instr in (instr_at(code, at) for at in messages):
             if gives_back_vectors(instr.inst, self.isa.target):
                 found[instr.pc] = (Single(instr.inst, instr),)
@@ -145,6 +145,10 @@ class _Apart:
 
     def where(self, instr: Instr) -> Location:
         return Location(self.function.name, instr.pc, self.isa.text(instr.inst))
+
+
+def _sends_message(op: OpInfo) -> bool:
+    return find_meaning(op) is Action.SENDMSG
 
 
 def _target(branch: Instr) -> int:

@@ -20,14 +20,14 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
 
 from luthier_py.base.records import dataclass, replace
-from luthier_py.isa import Inst, InstructionSet, OpFlag
+from luthier_py.isa import Inst, InstructionSet, OpFlag, OpInfo
 from luthier_py.isa.build import MOST_IN_GROUP, group_size
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.hazards.mitigated import Mitigated
@@ -124,7 +124,7 @@ class _Code:
     @cached_property
     def broken(self) -> list[int]:
         """Where no clause continues."""
-        return self.code.find_ops(lambda op: not goes_on(self.isa, op))
+        return self.code.find_ops(_breaks_clauses(self.isa))
 
     def find_owing(self, start: int, stop: int) -> list[int]:
         """Where between two places instructions of the application owe wait states."""
@@ -156,6 +156,11 @@ class _Code:
         if key not in self.touched:
             self.touched[key] = self.find_kinds(lambda inst: touches(self.isa, *key, inst))
         return self.touched[key]
+
+
+@cache
+def _breaks_clauses(isa: InstructionSet) -> Callable[[OpInfo], bool]:
+    return lambda op: not goes_on(isa, op)
 
 
 def _next(places: list[int], at: int) -> int:
