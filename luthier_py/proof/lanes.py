@@ -13,7 +13,6 @@ many at the next one. So there are several bounds, whose solutions are all right
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np

@@ -26,12 +26,10 @@ from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate, is_modifi
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Bit, BitTable, assignments, outcome
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, either, sum_of
 from luthier_py.program.analysis.cfg import Graph, solve
-from luthier_py.program.analysis.execution import ExecState, step
+from luthier_py.program.analysis.execution import ExecState, Skipping, step
 
 if TYPE_CHECKING:
     from luthier_py.program.ir import Instr, Kernel, Program
-from luthier_py.program.analysis.execution import ExecState, Skipping, step
-from luthier_py.program.ir import Instr, Kernel, Program
 
 _ALL, _START, _ELSEWHERE = -1, -2, -3  # names of scopes; others are an address, or _JOINS less the number of a node
 _JOINS = -4

@@ -37,7 +37,7 @@ from luthier_py.rewrite.inject.inline_calls import inline_calls
 from luthier_py.rewrite.inject.items import Clone, Own, PersistentValue
 from luthier_py.rewrite.inject.layout import lay_out, source_map
 from luthier_py.rewrite.inject.lookup import look_up
-from luthier_py.rewrite.inject.model import ClonedKernel, Patched, SourceMap
+from luthier_py.rewrite.inject.model import Patched, SourceMap
 from luthier_py.rewrite.inject.placing import Calls, Fragments
 from luthier_py.rewrite.inject.policies import Private, cheap_policies, every_policy, location_slots, private_memory
 from luthier_py.rewrite.inject.prologue import Prologue, prologues, with_prologue

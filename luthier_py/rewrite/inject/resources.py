@@ -8,8 +8,9 @@ no instruction of its component, and a descriptor only grows.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 from luthier_py.base.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.base.records import dataclass

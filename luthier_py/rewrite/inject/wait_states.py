@@ -19,7 +19,6 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
