@@ -1,5 +1,5 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
-# make check   what needs no kernel run and no child process: a minute, for pre-commit
+# make check   what needs no kernel run and no child process: at most 90 s, for pre-commit
 # make test    all short tests, and of the others those that a change can reach and some at random: ten minutes; JOBS=3
 #              processes, SEED=1 for order and choice, SECONDS=100 of chosen tests (what compares with LLVM's own tools is
 #              skipped where these are missing)
