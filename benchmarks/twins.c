@@ -1,6 +1,7 @@
-// Sample kernels as somebody would write them for a host, one thread; nbody and matmul are tests/data/host.c.
+// Kernels as somebody would write them for a host, one thread; nbody and matmul are tests/data/host.c.
 //
-// Arguments are those of the kernels. Results are theirs bit for bit, but for sums of floats (reduce), whose order is free.
+// Arguments are those of the kernels. Results are theirs bit for bit, but for sums of floats (reduce), whose order is
+// free.
 
 typedef unsigned u32;
 
@@ -105,4 +106,59 @@ void transpose(u32 n, const u32 *restrict in, u32 *restrict out) {
       for (u32 y = 0; y < 32; ++y)
         for (u32 x = 0; x < 32; ++x)
           out[(column + y) * n + row + x] = in[(row + x) * n + column + y];
+}
+
+void gather(u32 n, const u32 *restrict places, const float *restrict in, float *restrict out) {
+  for (u32 i = 0; i < n; ++i)
+    out[i] = in[places[i]];
+}
+
+void scatter(u32 n, const float *restrict in, float *restrict out) {
+  for (u32 i = 0; i < n; ++i)
+    out[i * 2654435769u % n] = in[i];
+}
+
+void spmv(u32 rows, const u32 *restrict columns, const float *restrict numbers, const float *restrict x,
+          float *restrict y) {
+  for (u32 row = 0; row < rows; ++row)
+    y[row] = 0;
+  for (u32 k = 0; k < 16; ++k)
+    for (u32 row = 0; row < rows; ++row)
+      y[row] = __builtin_fmaf(numbers[k * rows + row], x[columns[k * rows + row]], y[row]);
+}
+
+void spmv_rows(u32 rows, const u32 *restrict starts, const u32 *restrict columns, const float *restrict numbers,
+               const float *restrict x, float *restrict y) {
+  for (u32 row = 0; row < rows; ++row) {
+    float sum = 0;
+    for (u32 k = starts[row] * 16; k < starts[row + 1] * 16; ++k)
+      sum = __builtin_fmaf(numbers[k], x[columns[k]], sum);
+    y[row] = sum;
+  }
+}
+
+void stencil(u32 width, const float *restrict in, float *restrict out) {
+  for (u32 y = 1; y < width - 1; ++y)
+    for (u32 x = 1; x < width - 1; ++x) {
+      const float *at = in + y * width + x;
+      out[y * width + x] = 0.2f * (*at + at[-1] + at[1] + *(at - width) + at[width]);
+    }
+}
+
+void stencil_tiled(u32 width, const float *restrict in, float *restrict out) {
+  stencil(width, in, out);
+}
+
+void tree(u32 n, const u32 *restrict in, u32 *restrict sums) {
+  for (u32 group = 0; group < n / 4096; ++group) {
+    u32 sum = 0;
+    for (u32 i = 0; i < 4096; ++i)
+      sum += in[group * 4096 + i];
+    sums[group] = sum;
+  }
+}
+
+void count(u32 n, u32 shift, const u32 *restrict values, u32 *restrict bins) {
+  for (u32 i = 0; i < n; ++i)
+    ++bins[values[i] >> shift];
 }

@@ -1,6 +1,6 @@
-"""How far is the emulator from the host itself? Ten samples beside their twins in C, on one thread.
+"""How far is the emulator from the host itself? Kernels, many of them samples, beside their twins in C, on one thread.
 
-In: nothing, or names of samples; `--before FOLDER`, a checkout to measure in turn with this one; `--write` makes
+In: nothing, or names of rows; `--before FOLDER`, a checkout to measure in turn with this one; `--write` makes
 twins.md. Out: a table of processor time for one warm launch (the least of several), and the geometric mean of the
 ratios. Each pair's results are compared before it counts. It needs clang (clang-22 or clang).
 """
@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from ctypes import CDLL, c_float, c_void_p
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.interface import pack_arguments
 from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.samples import FOLDER, Sample, sample
+from luthier_py.samples.build import OPTIONS
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "twins.md"
@@ -41,7 +42,8 @@ TEXT = """# The emulator beside the host
 
 `python benchmarks/twins.py --write` wrote this page: {machine}. Milliseconds of processor time for one warm launch,
 one thread, the least of {launches} or more; *before* is another checkout, measured in the same run. The twin is the
-same work in C ([twins.c](twins.c)), by `clang -O3 -march=native`{fast}.
+same work in C ([twins.c](twins.c)), by `clang -O3 -march=native`{fast}. Kernels are samples, and those in
+[twins.hip](twins.hip).
 Compiling is not in these figures.
 
 {table}
@@ -50,39 +52,89 @@ Geometric mean of the ratios: {mean}.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row of the table: a launch, and what its twin is told of the size that a kernel has from its grid."""
+
+    sample: Sample
+    told: tuple[int, ...] = ()
+    title: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.title or self.sample.name
+
+
 def sized(name: str, grid: tuple[int, int, int], *args: str) -> Sample:
     return replace(sample(name), grid=grid, args=args)
 
 
+def own(name: str, grid: tuple[int, int, int], *args: str, block: tuple[int, int, int] = (256, 1, 1)) -> Sample:
+    """A launch of a kernel in twins.hip."""
+    return Sample(name, grid, block, args, lambda inputs: [])
+
+
+def gathers(table: int) -> Sample:
+    return own("gather", (N // 256, 1, 1), f"in:u32[{N}]=random:1:0:{table}", f"in:f32[{table}]=random:2",
+               f"out:f32[{N}]")
+
+
+def counts(shift: int) -> Sample:
+    return own("count", (N // 256, 1, 1), f"u32={shift}", f"in:u32[{N}]=random:1:0:1024", "inout:u32[1024]=arange")
+
+
 N = 1 << 20
-CASES: tuple[tuple[Sample, tuple[int, ...]], ...] = (
-    # What a twin is told of the size that a kernel has from its grid comes first.
-    (sized("vector_add", (N // 256, 1, 1), f"in:f32[{N}]=random:1", f"in:f32[{N}]=random:2", f"out:f32[{N}]"), (N,)),
-    (sized("saxpy", (N // 256, 1, 1), f"u32={N - 9}", "f32=0.7", f"in:f32[{N - 9}]=random:1",
-           f"inout:f32[{N - 9}]=random:2"), ()),
-    (sized("reduce", (N // 256, 1, 1), f"in:f32[{N}]=random:1", f"out:f32[{N // 256}]"), (N,)),
-    (sized("matmul", (16, 16, 1), "u32=256", "in:f32[256,256]=random:1", "in:f32[256,256]=random:2",
-           "out:f32[256,256]"), ()),
-    (sized("mandelbrot", (40, 40, 1), "u32=640", "u32=640", "f32=-2.0", "f32=-1.2", "f32=0.00375", "u32=256",
-           "out:u32[640,640]"), ()),
-    (sized("histogram", (64, 1, 1), f"u32={N}", f"in:u32[{N}]=random:1", "inout:u32[64]=arange"), ()),
-    (sized("nbody", (8, 1, 1), "u32=2048", "f32=0.01", "in:f32[2048,4]=random:1", "out:f32[2048,4]"), ()),
-    (sized("bitonic_sort", (512, 1, 1), "inout:u32[262144]=random:1"), (262144,)),
-    (sized("scratch", (64, 1, 1), "u32=16384", "in:u32[16384]=random:1", "out:u32[16384]"), ()),
-    (sized("transpose", (16, 16, 1), "u32=512", "in:u32[512,512]=random:1", "out:u32[512,512]"), ()),
+CASES = (
+    Case(sized("vector_add", (N // 256, 1, 1), f"in:f32[{N}]=random:1", f"in:f32[{N}]=random:2",
+               f"out:f32[{N}]"), (N,)),
+    Case(sized("saxpy", (N // 256, 1, 1), f"u32={N - 9}", "f32=0.7", f"in:f32[{N - 9}]=random:1",
+           f"inout:f32[{N - 9}]=random:2")),
+    Case(sized("reduce", (N // 256, 1, 1), f"in:f32[{N}]=random:1", f"out:f32[{N // 256}]"), (N,)),
+    Case(sized("matmul", (16, 16, 1), "u32=256", "in:f32[256,256]=random:1", "in:f32[256,256]=random:2",
+           "out:f32[256,256]")),
+    Case(sized("mandelbrot", (40, 40, 1), "u32=640", "u32=640", "f32=-2.0", "f32=-1.2", "f32=0.00375", "u32=256",
+           "out:u32[640,640]")),
+    Case(sized("histogram", (64, 1, 1), f"u32={N}", f"in:u32[{N}]=random:1", "inout:u32[64]=arange")),
+    Case(sized("nbody", (8, 1, 1), "u32=2048", "f32=0.01", "in:f32[2048,4]=random:1", "out:f32[2048,4]")),
+    Case(sized("bitonic_sort", (512, 1, 1), "inout:u32[262144]=random:1"), (262144,)),
+    Case(sized("scratch", (64, 1, 1), "u32=16384", "in:u32[16384]=random:1", "out:u32[16384]")),
+    Case(sized("transpose", (16, 16, 1), "u32=512", "in:u32[512,512]=random:1", "out:u32[512,512]")),
+    Case(gathers(1 << 14), (N,)),
+    Case(gathers(1 << 23), (N,), "gather, 32 MB"),
+    Case(own("scatter", (N // 256, 1, 1), f"u32={N}", f"in:f32[{N}]=random:1", f"out:f32[{N}]")),
+    Case(own("spmv", (256, 1, 1), "u32=65536", f"in:u32[{N}]=random:1:0:65536", f"in:f32[{N}]=random:2",
+             "in:f32[65536]=random:3", "out:f32[65536]")),
+    Case(own("spmv_rows", (256, 1, 1), "in:u32[65537]=arange", f"in:u32[{N}]=random:1:0:65536",
+             f"in:f32[{N}]=random:2", "in:f32[65536]=random:3", "out:f32[65536]"), (65536,)),
+    Case(own("stencil", (16, 256, 1), "u32=1024", f"in:f32[{N}]=random:1", f"out:f32[{N}]", block=(64, 4, 1))),
+    Case(own("stencil_tiled", (64, 64, 1), "u32=1024", f"in:f32[{N}]=random:1", f"out:f32[{N}]", block=(16, 16, 1))),
+    Case(own("tree", (N // 4096, 1, 1), f"in:u32[{N}]=random:1", f"out:u32[{N // 4096}]"), (N,)),
+    Case(counts(0), (N,)),
+    Case(counts(10), (N,), "count, one address"),
 )
+
+
+def clang() -> str:
+    found = shutil.which("clang-22") or shutil.which("clang")
+    if found is None:
+        raise SystemExit("twins.py needs clang")
+    return found
+
+
+def compile_kernels(folder: Path) -> bytes:
+    """Those of twins.hip."""
+    command = [clang(), *OPTIONS, f"-I{FOLDER}", str(HERE / "twins.hip"), "-o", str(folder / "twins.co")]
+    subprocess.run(command, check=True)
+    return (folder / "twins.co").read_bytes()
 
 
 def host_library(folder: Path) -> CDLL:
     """The twins, for this computer; host.c may reassociate, as the file says."""
-    clang = shutil.which("clang-22") or shutil.which("clang")
-    if clang is None:
-        raise SystemExit("twins.py needs clang")
     objects = []
     for source, more in ((HERE / "twins.c", ()), (FOLDER / "host.c", ("-ffast-math",))):
         objects.append(str(folder / f"{source.stem}.o"))
-        subprocess.run([clang, *FLAGS, *more, "-c", str(source), "-o", objects[-1]], check=True)
-    subprocess.run([clang, "-shared", *objects, "-o", str(folder / "libtwins.so"), "-lm"], check=True)
+        subprocess.run([clang(), *FLAGS, *more, "-c", str(source), "-o", objects[-1]], check=True)
+    subprocess.run([clang(), "-shared", *objects, "-o", str(folder / "libtwins.so"), "-lm"], check=True)
     return CDLL(str(folder / "libtwins.so"))
 
 
@@ -101,9 +153,9 @@ def least_seconds(work: Callable[[], object], again: Callable[[], object]) -> fl
 class Pair:
     """Mutable: a sample on a device, and its twin."""
 
-    def __init__(self, case: tuple[Sample, tuple[int, ...]], library: CDLL) -> None:
-        self.sample, more = case
-        data = self.sample.path.read_bytes()
+    def __init__(self, case: Case, library: CDLL, own_kernels: bytes) -> None:
+        self.sample = case.sample
+        data = self.sample.path.read_bytes() if self.sample.path.exists() else own_kernels
         self.device = EmulatorDevice(load(data).target)
         self.values = [parse_argument(text) for text in self.sample.args]
         self.buffers = {place: self.device.alloc(value.data.nbytes) for place, value in enumerate(self.values)
@@ -113,7 +165,7 @@ class Pair:
         self.kernel = self.device.load(data, self.sample.name).kernel(self.sample.kernel)
         self.kernarg = pack_arguments(self.kernel.record, packed, self.sample.grid, self.sample.block)
         self._function = getattr(library, self.sample.name)
-        self._arguments: list[Any] = list(more)
+        self._arguments: list[Any] = list(case.told)
         for place, value in enumerate(self.values):
             if place in self.arrays:
                 self._arguments.append(c_void_p(self.arrays[place].ctypes.data))
@@ -148,18 +200,18 @@ def measure(names: list[str]) -> dict[str, tuple[float, float]]:
     """Seconds of the emulator and of the twin, by sample."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        library = host_library(Path(folder))
+        library, own_kernels = host_library(Path(folder)), compile_kernels(Path(folder))
         for case in CASES:
-            if names and case[0].name not in names:
+            if names and case.name not in names:
                 continue
-            pair = Pair(case, library)
+            pair = Pair(case, library, own_kernels)
             pair.fill_device()
             pair.fill_arrays()
             pair.launch()
             pair.run_twin()
             pair.check()
             emulated = least_seconds(pair.launch, pair.fill_device)
-            found[case[0].name] = emulated, least_seconds(pair.run_twin, pair.fill_arrays)
+            found[case.name] = emulated, least_seconds(pair.run_twin, pair.fill_arrays)
     return found
 
 
