@@ -180,6 +180,7 @@ class PacketDevice:
         """As far as native code gets with it; None where all of it is dispatch's."""
         counts = self.limits.instruction_limit is not None  # which native code does not look at
         if self.natively and not (counts or ready.code.settings.checks):
+            ready.set_alone(not self.limits.others_write and not self.external_writers)
             return ready.begin(arguments, self.limits.limited, threads > 1)
         ready.write(arguments)
         return None

@@ -48,9 +48,7 @@ class Worker:
     """Mutable: one thread's share of a launch; ``outcome``: what native code came back with, which has begun it."""
 
     def __init__(self, run: RunningLaunch, outcome: Outcome | None = None) -> None:
-        self.run = run
-        self._begun = outcome
-        self.code = run.codes[0]
+        self.run, self._begun, self.code = run, outcome, run.codes[0]
         if outcome is None:
             self.tallies: dict[HostedCode, Tally] = {}
             self.record = worker_record(run.memory, run.meetings, run.shape.target, run.watch_address)
@@ -60,6 +58,7 @@ class Worker:
             self.tallies = {self.code: run.ready.tally}
             self.record, self.slots = run.ready.worker, [run.ready.slot]
             self.slots[0].renew()
+        self.record[WORKER["alone"] // 8] = run.alone
 
     def _enter(self, code: HostedCode) -> None:
         """Waves run this code from now on."""
@@ -215,6 +214,8 @@ class RunningLaunch:
         self.watch = LaunchWatch(looked_for, shape, self.record) if checks else None
         threads = 1 if random_turns is not None or checks or cycles is not None else threads
         count = min(threads, shape.groups, self.residency.groups)
+        self.alone = count == 1 and not limits.others_write and not external_writers
+        """Whether nobody beside one worker writes memory."""
         self.workers = [Worker(self, None if number else begun) for number in range(count)]
         self._lock = threading.Lock()
         self._places_left = self.residency.groups - len(self.workers)

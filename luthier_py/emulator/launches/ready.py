@@ -123,6 +123,10 @@ class ReadyLaunch:
                   rounds=SHARED_ROUNDS if shared else ROUNDS)
         return Outcome(_begin()(self.address, arguments, len(arguments)))
 
+    def set_alone(self, alone: bool) -> None:
+        """Say of the next launches whether nobody else writes memory while they run."""
+        self.worker[WORKER["alone"] // 8] = alone
+
     def write(self, arguments: bytes) -> None:
         """What ``begin`` does with the arguments, for a launch that native code does not begin."""
 

@@ -2,8 +2,8 @@
 
    In: a call (wave, exec, base, addresses, data, second, result, site) of a function that atomics.py writes beside this,
    with what is constant in it; `second` is the row of the compare value or second operand. Out: false after a fault was
-   noted; the old values go to the row `result`. Invariant: in memory that other work-groups may share every lane's step
-   is one atomic operation of the host; LDS belongs to one worker and needs none. */
+   noted; the old values go to the row `result`. Invariant: in memory that others may share every lane's step is one
+   atomic operation of the host; LDS belongs to one worker and needs none, nor does memory while a worker is alone. */
 #include "accesses.h"
 #include "lanes.h"
 #include "resolve.h"
@@ -71,8 +71,8 @@ GENERIC u64 step_in_memory(u8 *at, u32 bytes, u32 step, u64 data, u64 second)
     }
 }
 
-/* The same in memory that nobody else sees. */
-GENERIC u64 step_in_lds(u8 *at, u32 bytes, u64 data, u64 second)
+/* The same in memory that nobody else sees meanwhile. */
+GENERIC u64 step_unseen(u8 *at, u32 bytes, u64 data, u64 second)
 {
     u64 old = bytes == 4 ? *(u32 *)at : *(u64 *)at, value = new_value(old, data, second);
     if (bytes == 4)
@@ -124,13 +124,13 @@ GENERIC void step_each_in_lds(const struct call *call)
     for (u64 left = call->exec; left; left &= left - 1) {
         u64 lane = first_lane(left);
         u8 *place = (u8 *)(origin + call->addresses[lane]);
-        call->result[lane] = (u32)step_in_lds(place, 4, call->data[lane], call->second[lane]);
+        call->result[lane] = (u32)step_unseen(place, 4, call->data[lane], call->second[lane]);
     }
 }
 
 GENERIC bool step_each(struct kind kind, const struct call *call)
 {
-    bool in_lds = kind.addresses == LDS;
+    bool in_lds = kind.addresses == LDS, unseen = in_lds || worker_of(call->wave)->alone;
     u32 bytes = kind.bytes;
     u64 changed = 0;
     for (u64 left = call->exec; left; left &= left - 1) {
@@ -141,7 +141,7 @@ GENERIC bool step_each(struct kind kind, const struct call *call)
         if (!find_place(kind, call, at, lane, &place))
             return false;
         u64 data = load_lane(call->data + lane, bytes), second = load_lane(call->second + lane, bytes);
-        u64 old = in_lds ? step_in_lds(place, bytes, data, second) : step_in_memory(place, bytes, kind.step, data, second);
+        u64 old = unseen ? step_unseen(place, bytes, data, second) : step_in_memory(place, bytes, kind.step, data, second);
         if (!in_lds) /* if another has changed it meanwhile, that counts as well */
             changed |= load_atomic(place, bytes) != old;
         store_lane(call->result + lane, bytes, old);

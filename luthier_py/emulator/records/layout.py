@@ -124,6 +124,7 @@ WORKER = _fields(
     "watch",         # address of what watching native code knows of the launch
     "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
     "outside_lds",   # address of a site that accessed what is outside of LDS; 0 for none
+    "alone",         # 1 where nobody else writes the memory of its waves while they run
 )
 
 SITE = _fields(0, "base", "end")  # a memory instruction's last allocation; empty where base == end

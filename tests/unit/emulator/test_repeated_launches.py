@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.devices import module as emulator_module
 from luthier_py.emulator.interface import Module, pack_arguments
 from luthier_py.emulator.launches import ready
-from luthier_py.emulator.launches.dispatch import LaunchLimits
+from luthier_py.emulator.launches.dispatch import LaunchLimits, Worker
+from luthier_py.emulator.records.layout import WORKER
 from luthier_py.features.run.specs import BufferSpec, parse_argument
 from luthier_py.isa import sgpr, target, vgpr
 from luthier_py.samples import SAMPLES, Sample
@@ -178,6 +180,24 @@ def test_threads_share_what_is_large(nanoseconds: int, monkeypatch: pytest.Monke
         device.launch(kernel, (groups, 1, 1), (64, 1, 1), kernarg)
         assert device.read(buffer.address, 4) == struct.pack("<I", 64 * groups * number)
         assert device.profile is not None and device.profile.total == groups * len(rows)
+
+
+@pytest.mark.parametrize("others_write", (False, True))
+@pytest.mark.parametrize("natively", (True, False))
+def test_a_worker_is_alone_where_nobody_else_writes(natively: bool, others_write: bool) -> None:
+    """Then its atomics are plain operations."""
+    device = EmulatorDevice(TARGET, others_write=others_write)
+    device.natively = natively
+    module = device.load(code_object({"k": [("s_sleep", 1), ("s_endpgm",)]}))
+    given = device.ready(module.kernel("k"), (2, 1, 1), (64, 1, 1), KERNARG_BYTES)
+    seen: list[int] = []
+    with patch.object(Worker, "leave", lambda worker: seen.append(worker.record[WORKER["alone"] // 8])):
+        for external_writers in ([], [Mock(changes=0)], []):
+            device.external_writers = external_writers
+            device.run(given, bytes(KERNARG_BYTES))
+            alone = not (others_write or external_writers)
+            assert seen[-1:] == ([] if natively else [alone])
+            assert not natively or given.worker[WORKER["alone"] // 8] == alone
 
 
 def test_a_launch_that_native_code_runs_can_be_cancelled() -> None:
