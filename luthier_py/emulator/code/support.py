@@ -8,6 +8,7 @@ from __future__ import annotations
 from luthier_py.emulator.native.atomics import atomic_function
 from luthier_py.emulator.native.bitcode import read_bitcode
 from luthier_py.emulator.native.elements import element_function, format_table
+from luthier_py.emulator.native.gathers import gather_functions
 from luthier_py.emulator.native.matrix_function import matrix_function
 from luthier_py.emulator.native.transcendental import transcendental
 from luthier_py.emulator.vector_regions.rounding import support_function
@@ -28,6 +29,8 @@ def definition(name: str, wave_size: int) -> tuple[bytes, str]:
     family, *rest = name.split("_")[1:]
     if "atomic" in rest:
         return read_bitcode("atomics", wave_size), atomic_function(name)
+    if "gather" in rest or family == "pick":
+        return read_bitcode(_SOURCE_OF[family], wave_size), gather_functions()
     if family in _SOURCE_OF:
         return read_bitcode(_SOURCE_OF[family], wave_size), ""
     if family == "rounded":

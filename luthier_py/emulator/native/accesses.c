@@ -9,6 +9,7 @@
    last access, so one comparison of all lanes is the rule and the search the exception; lanes at consecutive or equal
    addresses, within a strip, move as vectors. */
 #include "accesses.h"
+#include "gathers.h"
 #include "lane_words.h"
 #include "lanes.h"
 #include "move_lanes.h"
@@ -119,7 +120,7 @@ GENERIC bool move_in_window(struct shape shape, const struct access *a)
     if (!window.possible)
         return false;
     row offsets = load_row(a->addresses), outside = find_outside(shape, a, window, offsets);
-    if (shape.operation != GATHER && is_full(a->exec)) {
+    if (is_full(a->exec)) {
         if (!all_zero(outside))
             return false;
         if (move_pattern(shape, a, window, offsets))
@@ -128,6 +129,26 @@ GENERIC bool move_in_window(struct shape shape, const struct access *a)
         return false;
     }
     move_each(shape, a, window);
+    return true;
+}
+
+/* Whether all is done, for lanes of one strip: the others get anything. */
+GENERIC bool gather_in_window(struct shape shape, const struct access *a)
+{
+    struct window window = find_window(shape, a);
+    if (!a->exec || !window.possible)
+        return !a->exec;
+    u64 lane = first_lane(a->exec) & -STRIP;
+    strip_flags active = __builtin_bit_cast(strip_flags, (u16)(a->exec >> lane));
+    strip into = active ? load_strip(a->addresses + lane) - window.least : 0;
+    strip outside = __builtin_elementwise_sub_sat(into, (strip)window.span);
+    if (has_high_half(shape))
+        outside |= active ? load_strip(a->addresses + LANES + lane) ^ read_high_half(a) : 0;
+    if (__builtin_reduce_or(outside))
+        return false;
+    const u8 *start = (const u8 *)(window.start + window.least);
+    for (u32 part = 0; part < 1u + shape.pair; part++)
+        gather_elements(shape, start + (part ? a->distance : 0), into, a->data[part] + lane);
     return true;
 }
 
@@ -242,6 +263,8 @@ GENERIC bool move_fast(struct shape shape, const struct access *a)
 {
     if (shape.addresses == SCRATCH)
         return move_in_scratch(shape, a);
+    if (shape.operation == GATHER)
+        return gather_in_window(shape, a);
     if (shape.addresses == LDS && shape.operation == STORE && shape.bytes == 4 && !shape.pair)
         return store_dwords_to_lds(shape, a);
     return move_in_window(shape, a);
@@ -249,16 +272,23 @@ GENERIC bool move_fast(struct shape shape, const struct access *a)
 
 /* In code of its own, so that the fast ways keep nothing in memory. Flat addresses go this way as a rule where they are
    those of LDS or private memory. */
-static __attribute__((noinline)) bool move_slowly(struct access access, struct shape shape)
+static __attribute__((noinline)) bool move_slowly(const struct access *access, struct shape shape)
 {
     if (shape.addresses == FLAT_OR_FAR)
-        return move_lanes(&access, shape);
-    return SUPPORT(move_lanes)(&access, &shape);
+        return move_lanes(access, shape);
+    return SUPPORT(move_lanes)(access, &shape);
+}
+
+/* A copy, member by member: so the fast ways need none in memory. */
+GENERIC bool move_copy_slowly(const struct access *a, struct shape shape)
+{
+    struct access copy = {a->wave, a->exec, a->base, a->addresses, {a->data[0], a->data[1]}, a->site, a->distance};
+    return move_slowly(&copy, shape);
 }
 
 GENERIC bool move(struct shape shape, struct access access)
 {
-    if (!move_fast(shape, &access) && !move_slowly(access, shape))
+    if (!move_fast(shape, &access) && !move_copy_slowly(&access, shape))
         return false;
     if (shape.operation == STORE && shape.addresses != SCRATCH && shape.addresses != LDS)
         worker_of(access.wave)->changes += access.exec != 0;

@@ -1,6 +1,7 @@
 /* Values of other lanes, and of places at offsets of lanes.
 
    In: rows of dwords. Out: a row, or a strip. Invariant: a lane without a source has 0. */
+#include "gathers.h"
 #include "lanes.h"
 #include "native.h"
 
@@ -35,9 +36,5 @@ PERMUTE(bpermute, 64, false)
 /* The dwords at offsets from a place. */
 strip SUPPORT(pick)(const u8 *place, strip offsets)
 {
-    strip found;
-#pragma clang loop unroll(full)
-    for (unsigned lane = 0; lane < STRIP; lane++)
-        found[lane] = *(const byte_u32 *)(place + offsets[lane]);
-    return found;
+    return gather_dwords(place, offsets);
 }
