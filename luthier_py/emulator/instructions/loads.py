@@ -69,11 +69,29 @@ class StripLoad(_StripMove):
         if place.row_bytes:
             pointers = _in_rows(self.w.emitter, place, self.words)
             values = [self.w.emitter.let(f"load {_WORDS}, ptr {pointer}, align 64") for pointer in pointers]
+        elif place.overlaps:
+            values = self._either(strip, place)
         else:
             read = self._vectors if place.follows else self._broadcasts
             values = [value for pointer in self._pointers(place.pointer) for value in read(pointer)]
         for row, value in zip(rows, values, strict=True):
             strip.write_row(row, Value(strip.ops, U32, value))
+
+    def _either(self, strip: LaneStrip, place: StripPlace) -> list[str]:
+        """Of elements that overlap, or follow each other."""
+        e = self.w.emitter
+        near, far, read = (e.label(hint) for hint in ("overlapping", "following", "read"))
+        e.branch(place.overlaps, near, far)
+        strip.place(near)
+        places = [e.let(f"getelementptr i8, ptr {place.pointer}, i64 {4 * word}") for word in range(self.words)]
+        dwords = [e.let(f"load{self._once} {_WORDS}, ptr {each}, align 1") for each in places]
+        e.emit(f"br label %{read}")
+        strip.place(far)
+        vectors = self._vectors(place.pointer)
+        e.emit(f"br label %{read}")
+        strip.place(read)
+        return [e.let(f"phi {_WORDS} [ {one}, %{near} ], [ {other}, %{far} ]")
+                for one, other in zip(dwords, vectors, strict=True)]
 
     def _write_anywhere(self, strip: LaneStrip) -> None:
         e = self.w.emitter

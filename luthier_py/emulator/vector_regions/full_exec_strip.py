@@ -7,8 +7,10 @@ what the instructions would do one after the other; their accesses raise no faul
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from luthier_py.base.records import dataclass
-from luthier_py.emulator.records.layout import SITE, STRIP, WAVE, row_offset
+from luthier_py.emulator.records.layout import SITE, STRIP, WAVE, WORKER, row_offset
 from luthier_py.emulator.vector_regions.affine_values import AffineOps, AffineValue, ScalarWord
 from luthier_py.emulator.vector_regions.emitter import Emitter
 from luthier_py.emulator.vector_regions.lane_strip import FULL, LaneAccess, LaneStrip, RowCell, StripPlace
@@ -23,13 +25,14 @@ _MEETS = {"lds": ("lds",), "private": _GLOBAL, **dict.fromkeys(_GLOBAL, (*_GLOBA
 @dataclass(frozen=True, slots=True)
 class _Range:
     """What one instruction accesses of all lanes: ``size`` bytes from ``at`` on, i64s; ``pattern``: what is whose, or
-    None if nothing can be said."""
+    None if nothing can be said, or where the i1 ``overlaps`` holds."""
 
     at: str
     size: str
     stores: bool
     kind: str
     pattern: tuple[int, ...] | None
+    overlaps: str = ""
 
 
 class FullExecStrip(LaneStrip):
@@ -111,14 +114,18 @@ class FullExecStrip(LaneStrip):
         """That no lane of one meets another lane of the other: they do not overlap, or are the same."""
         e = self._emitter
         alike = one.pattern == other.pattern is not None
-        if alike and one.at == other.at:
+        overlaps = [each.overlaps for each in (one, other) if each.overlaps]
+        if alike and one.at == other.at and not overlaps:
             return []
         ends = [e.let(f"add i64 {each.at}, {each.size}") for each in (one, other)]
         below, above = e.let(f"icmp ule i64 {ends[0]}, {other.at}"), e.let(f"icmp ule i64 {ends[1]}, {one.at}")
         apart = e.let(f"or i1 {below}, {above}")
         if not alike:
             return [apart]
-        return [e.let(f"or i1 {apart}, {e.let(f'icmp eq i64 {one.at}, {other.at}')}")]
+        same = e.let(f"icmp eq i64 {one.at}, {other.at}")
+        for flag in overlaps:
+            same = e.let(f"and i1 {same}, {e.let(f'xor i1 {flag}, true')}")
+        return [e.let(f"or i1 {apart}, {same}")]
 
     def _is_even(self, row: int) -> str:
         """Whether the row is the affine value that it was taken for."""
@@ -178,11 +185,26 @@ class FullExecStrip(LaneStrip):
             return self._private(access, low.first)
         self.ops.require_no_wrap(low)
         at = self._address(access, low.first, high.first if far else None)
-        size = (self._wave_size if step else 1) * access.size + access.distance
+        size = str((self._wave_size if step else 1) * access.size + access.distance)
+        overlaps, stride = self._overlaps(access, low.step), str(step)
+        if overlaps:
+            stride = self.before(f"zext i32 {low.step} to i64")
+            size = self.before(f"add i64 {self.before(f'mul i64 {stride}, {self.last_lane()}')}, {access.size}")
         self._require_room(*self._window(access, at), size)
-        pattern = (step,) if step and not access.distance else None
-        self._ranges.append(_Range(at, str(size), access.stores, access.kind, pattern))
-        return StripPlace(self._pointer_at(access, at, step), bool(step))
+        pattern = (access.size,) if step and not access.distance else None
+        self._ranges.append(_Range(at, size, access.stores, access.kind, pattern, overlaps))
+        return StripPlace(self._pointer_at(access, at, stride), bool(step), overlaps=overlaps)
+
+    def _overlaps(self, access: LaneAccess, step: ScalarWord) -> str:
+        """Whether elements of several dwords are one dword apart, an i1; empty where they cannot be, or may not. Dwords
+        of an element are read one by one then, so nobody else may write them."""
+        if not self._may_overlap(access) or isinstance(step, int):
+            return ""
+        return self.before(f"icmp eq i32 {step}, 4")
+
+    @staticmethod
+    def _may_overlap(access: LaneAccess) -> bool:
+        return not access.stores and access.size > 4 and access.kind in _GLOBAL and not access.distance
 
     def _private(self, access: LaneAccess, first: ScalarWord) -> StripPlace:
         """A row of private memory. What is above 32 bits of an offset is carry."""
@@ -190,21 +212,22 @@ class FullExecStrip(LaneStrip):
         offset = self.before(f"add i32 {self.before(f'trunc i64 {access.base} to i32')}, {first}")
         self.require(self.before(f"icmp eq i32 {self.before(f'and i32 {offset}, 3')}, 0"))
         wide = self.before(f"zext i32 {offset} to i64")
-        self._require_room(wide, size, access.size)
+        self._require_room(wide, size, str(access.size))
         every = self.before(f"mul i64 {size}, {self._wave_size}")
         self._ranges.append(_Range(scratch, every, access.stores, access.kind, None))
         at = self.before(f"add i64 {scratch}, {self.before(f'mul i64 {wide}, {self._wave_size}')}")
-        row, offset = self.before(f"inttoptr i64 {at} to ptr"), self._bytes(4)
+        row, offset = self.before(f"inttoptr i64 {at} to ptr"), self._bytes("4")
         pointer = self._emitter.let(f"getelementptr i8, ptr {row}, i64 {offset}")
         return StripPlace(pointer, True, 4 * self._wave_size)
 
     def _field(self, name: str) -> str:
         return self.before(f"load i64, ptr {self.before(f'getelementptr i8, ptr {self._wave}, i64 {WAVE[name]}')}")
 
-    def _require_room(self, into: str, room: str, size: int) -> None:
+    def _require_room(self, into: str, room: str, size: str) -> None:
         """``size`` bytes from ``into`` on."""
         self._emitter.declarations.add("declare i64 @llvm.usub.sat.i64(i64, i64)")
-        places = self.before(f"call i64 @llvm.usub.sat.i64(i64 {room}, i64 {size - 1})")
+        last = str(int(size) - 1) if size.isdigit() else self.before(f"sub i64 {size}, 1")
+        places = self.before(f"call i64 @llvm.usub.sat.i64(i64 {room}, i64 {last})")
         self.require(self.before(f"icmp ult i64 {into}, {places}"))
 
     def _step(self, access: LaneAccess, low: AffineValue | None, high: AffineValue | None) -> int | None:
@@ -214,10 +237,20 @@ class FullExecStrip(LaneStrip):
         size = 0 if access.kind == "private" else access.size
         if isinstance(low.step, int):
             return low.step if low.step == size or not low.step and not access.stores else None
-        self.require(self.before(f"icmp eq i32 {low.step}, {size}"))
+        fits = self.before(f"icmp eq i32 {low.step}, {size}")
+        if self._may_overlap(access):
+            overlaps = self.before(f"and i1 {self._overlaps(access, low.step)}, {self._is_alone()}")
+            fits = self.before(f"or i1 {fits}, {overlaps}")
+        self.require(fits)
         if isinstance(high.step, str):
             self.require(self.before(f"icmp eq i32 {high.step}, 0"))
         return size
+
+    def _is_alone(self) -> str:
+        """Whether nobody beside the worker writes memory."""
+        worker = self.before(f"inttoptr i64 {self._field('worker')} to ptr")
+        place = self.before(f"getelementptr i8, ptr {worker}, i64 {WORKER['alone']}")
+        return self.before(f"icmp ne i64 {self.before(f'load i64, ptr {place}')}, 0")
 
     def _address(self, access: LaneAccess, low: ScalarWord, high: ScalarWord | None) -> str:
         """Of the first lane, i64."""
@@ -236,16 +269,16 @@ class FullExecStrip(LaneStrip):
         end = self.before(f"load i64, ptr {end_of_site}")
         return self.before(f"sub i64 {at}, {begin}"), self.before(f"sub i64 {end}, {begin}")
 
-    def _pointer_at(self, access: LaneAccess, at: str, step: int) -> str:
+    def _pointer_at(self, access: LaneAccess, at: str, step: str) -> str:
         """To this strip's first element."""
         if access.kind == "lds":
             at = self.before(f"add i64 {at}, {self.lds_bounds()[0]}")
         first = self.before(f"inttoptr i64 {at} to ptr")
-        if not step:
+        if step == "0":
             return first
         return self._emitter.let(f"getelementptr i8, ptr {first}, i64 {self._bytes(step)}")
 
-    def _bytes(self, step: int) -> str:
+    def _bytes(self, step: str) -> str:
         """From the first lane of the wave to the strip's."""
         return self.emit_once(lambda: self._emitter.let(f"mul i64 {self._lane}, {step}"), "bytes", step)
 

@@ -56,11 +56,13 @@ class LaneAccess:
 @dataclass(frozen=True, slots=True)
 class StripPlace:
     """``pointer``: to the first lane's element; the others follow it, or are the same. In private memory dwords of
-    lanes follow each other, and dwords of an element are ``row_bytes`` apart; elsewhere that is 0."""
+    lanes follow each other, and dwords of an element are ``row_bytes`` apart; elsewhere that is 0. Where the i1
+    ``overlaps`` holds, elements are a dword apart, whatever their size."""
 
     pointer: str
     follows: bool
     row_bytes: int = 0
+    overlaps: str = ""
 
 
 class LaneStrip:

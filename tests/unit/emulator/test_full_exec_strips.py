@@ -6,6 +6,7 @@ Each kernel does its work several times over: the first time no memory was acces
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 from emulated import ISA, LANES, Bench, code_object
@@ -34,9 +35,11 @@ def store(source, offset=0, address=1, base=0):
     return ISA.make("global_store_dword", vgpr(address), vgpr(source), sgpr(base, 2), offset=offset).raw
 
 
-def left(rows, *contents, **options):
+def left(rows, *contents, others_write=False, **options):
+    bench = Bench(*contents)
+    bench.device.limits = replace(bench.device.limits, others_write=others_write)
     return [list(struct.unpack(f"<{len(data) // 4}I", data))
-            for data in Bench(*contents).run(code_object({"k": rows}, **options), "k").buffers]
+            for data in bench.run(code_object({"k": rows}, **options), "k").buffers]
 
 
 def words(values):
@@ -140,6 +143,54 @@ def test_offsets_of_32_bits_that_wrap():
         ("v_subrev_u32", vgpr(3), sgpr(12), vgpr(1)), load(2, address=3, base=14), store(2, base=2))
     with pytest.raises(DeviceError, match="lane 4 of wave 0"):
         left(rows, words(START), bytes(4 * LANES))
+
+
+def load_elements(target, words, offset=0, address=1, base=0):
+    name = f"global_load_dwordx{words}"
+    return ISA.make(name, vgpr(target, words), vgpr(address), sgpr(base, 2), offset=offset).raw
+
+
+@pytest.mark.parametrize("others_write", [False, True])
+@pytest.mark.parametrize("elements", [2, 3, 4])
+def test_elements_that_overlap(elements, others_write):
+    """A dword apart, which nobody else writes; else lane by lane."""
+    rows = looped(load_elements(4, elements), *(("v_mul_u32_u24", vgpr(4 + word), 3 + word, vgpr(4 + word))
+                                                for word in range(elements)),
+                  *(("v_add_u32", vgpr(4), vgpr(4), vgpr(4 + word)) for word in range(1, elements)), store(4, base=2))
+    expected = [sum((3 + word) * START[lane + word] for word in range(elements)) for lane in range(LANES)]
+    assert left(rows, words(START), bytes(4 * LANES), others_write=others_write)[1] == expected
+
+
+def test_elements_that_overlap_and_where_a_lane_stores():
+    """All lanes load before one stores."""
+    rows = looped(load_elements(4, 2), ("v_add_u32", vgpr(4), vgpr(4), vgpr(5)), store(4))
+    expected = START.copy()
+    for _ in range(TIMES):
+        expected[:LANES] = [expected[lane] + expected[lane + 1] for lane in range(LANES)]
+    assert left(rows, words(START), bytes(4))[0] == [value & 0xFFFFFFFF for value in expected]
+
+
+@pytest.mark.parametrize("apart", [2, 3])
+def test_elements_in_place_that_overlap_or_do_not(apart):
+    """Lanes are so many bits apart; what they store is there only if it is no other's."""
+    pair = ISA.make("global_store_dwordx2", vgpr(6), vgpr(4, 2), sgpr(0, 2)).raw
+    rows = looped(("v_lshlrev_b32", vgpr(6), apart, vgpr(0)), ("s_branch", "on"), "on:", load_elements(4, 2, address=6),
+                  ("v_add_u32", vgpr(4), 7, vgpr(4)), ("v_add_u32", vgpr(5), 9, vgpr(5)), pair)
+    expected = START.copy()
+    for _ in range(TIMES):
+        given = expected.copy()
+        for lane in range(LANES):
+            first = lane << apart >> 2
+            expected[first : first + 2] = [given[first] + 7, given[first + 1] + 9]
+    assert left(rows, words(START), bytes(4))[0] == expected
+
+
+def test_the_last_lane_of_elements_that_overlap_is_outside():
+    rows = looped(load_elements(4, 3), ("v_add_u32", vgpr(1), 4, vgpr(1)))
+    size = 4 * (LANES + TIMES)
+    left(rows, bytes(size + 4), bytes(4))
+    with pytest.raises(DeviceError, match="lane 63 of wave 0"):
+        left(rows, bytes(size - 4), bytes(4))
 
 
 def test_private_memory_at_one_offset():
