@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, U32, Kind, Prim, Type, Value, select
+from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, U32, Kind, Prim, Type, Value, is_nan, select
 
 _FLOAT_NAME = {16: "half", 32: "float", 64: "double"}
 _STRUCT = {16: "<e", 32: "<f", 64: "<d"}
@@ -189,13 +189,12 @@ class LlvmOps:
         return self.let(scalar.type, everywhere)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
-        """Emit one primitive. On f16 most are worked out in f32, and a fused multiply-add in f64, then rounded once to
-        f16."""
+        """Emit one primitive. On f16 most are worked out in f32, then rounded once to f16."""
         a = operands[0] if operands else None
         if a is not None and a.type == F16 and prim in _IN_WIDER:
             return self.apply(prim, F32, *self.widen_operands(prim, operands)).to(F16)
         if a is not None and a.type == F16 and prim is Prim.FMA:
-            return self.apply(prim, F64, *(x.to(F64) for x in operands)).to(F16)
+            return _odd_fma(*(x.to(F32) for x in operands)).to(F16)
         return _LOWER[prim](self, prim, type, operands)
 
     def widen_operands(self, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
@@ -308,6 +307,22 @@ def _odd_f32(wide: Value) -> Value:
     bits = near.as_(U32)
     below = select(abs(back) > abs(wide), bits - 1, bits)
     return select(back.ne(wide), below | 1, bits).as_(F32)
+
+
+def _odd_fma(a: Value, b: Value, c: Value) -> Value:
+    """Of f32 that are f16: rounded to odd, so that rounding it to f16 is as rounding once. The product is exact, and
+    what rounding the sum leaves out is known exactly. Of several NaN the first one, as hosts' own have it: LLVM may
+    exchange operands."""
+    product = a * b
+    total = product + c
+    of_c = total - product
+    error = (product - (total - of_c)) + (c - of_c)
+    bits = total.as_(U32)
+    odd = (bits - ((bits ^ error.as_(U32)) >> 31)) | 1
+    found = select((error < 0.0) | (error > 0.0), odd, bits).as_(F32)  # an error that is NaN is none
+    for each in (c, b, a):
+        found = select(is_nan(each), each, found)
+    return found
 
 
 def _fma(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:

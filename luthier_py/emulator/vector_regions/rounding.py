@@ -77,8 +77,10 @@ class RoundedOps(LlvmOps):
                 with self.use_arithmetic(Arithmetic(rounding)):
                     return _without_overflow(operands[0].to(F16), operands[0])
             return _convert_rounded(self, rounding, type, operands[0]) if rounding is not Rounding.NEAREST else None
-        if prim not in _HOST_NAMES or rounding is Rounding.NEAREST or type == F16:
+        if prim not in _HOST_NAMES or rounding is Rounding.NEAREST or type == F16 and prim is not Prim.FMA:
             return None
+        if type == F16:  # of f32 no sum is exact that is not rounded to nearest
+            return self.apply(prim, F64, *(x.to(F64) for x in operands)).to(F16)
         vector = self.name(type)
         function = f"rounded_{prim.name.lower()}_{rounding.name.lower()}_{self.suffix(type)}"
         return self.value(type, self.emitter.support(vector, function, [(vector, str(x.ref)) for x in operands]))
