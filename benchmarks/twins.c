@@ -115,7 +115,7 @@ void gather(u32 n, const u32 *restrict places, const float *restrict in, float *
 
 void scatter(u32 n, const float *restrict in, float *restrict out) {
   for (u32 i = 0; i < n; ++i)
-    out[i * 2654435769u % n] = in[i];
+    out[i * 2654435769u & (n - 1)] = in[i];
 }
 
 void spmv(u32 rows, const u32 *restrict columns, const float *restrict numbers, const float *restrict x,

@@ -6,7 +6,7 @@ KERNEL void __launch_bounds__(256) gather(const u32 *places, const float *in, fl
 }
 
 KERNEL void __launch_bounds__(256) scatter(u32 n, const float *in, float *out) {
-  out[global_x() * 2654435769u % n] = in[global_x()];
+  out[global_x() * 2654435769u & (n - 1)] = in[global_x()];
 }
 
 // A sparse matrix, 16 numbers in each row; those that are the first of their rows come first, then the second ones.
