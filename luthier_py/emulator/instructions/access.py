@@ -20,6 +20,7 @@ from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 _USES = {"load": AccessUse.READS, "store": AccessUse.WRITES, "atomic": AccessUse.MODIFIES}
 _ELEMENT_BYTES = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
 _DWORDS = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
+_NARROW = {element: 8 * size for element, size in _ELEMENT_BYTES.items() if size < 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class AccessCode:
         return self.w.exec().to(U64)
 
     def call(self, move: Move, where: Addresses) -> None:
-        """For the lanes of EXEC: loads of whole dwords become part of the region."""
+        """For the lanes of EXEC: loads of whole dwords become part of the region; everything, where lanes are even."""
         if self.w.cycles is not None:
             self.w.settle()
             self.w.cycles.access(move.operation, where.kind, str(where.mask.ref), str(where.base.ref),
@@ -52,13 +53,15 @@ class AccessCode:
         use, _, element = move.operation.partition("_")
         words = _DWORDS.get(element.removeprefix("p"))
         in_loops = use == "load" and where.kind != "private" and self.w.style is not Style.CALLS
-        never = words is None or use == "atomic" or self.w.settings.checks
-        if words is None or never or not (in_loops or self.w.style is Style.EVEN_LOOPS):
+        narrow = _NARROW.get(element, 0)
+        never = words is None and (not narrow or where.kind == "private") or use == "atomic" or self.w.settings.checks
+        if never or not (in_loops and words or self.w.style is Style.EVEN_LOOPS):
             self.support(move, where)
             return
         site, rows = self.site(), (move.data,) if move.second is None else (move.data, move.second)
-        part = (StripLoad if use == "load" else StripStore)(self.w, where, site, words, rows, move.distance)
-        if in_loops:
+        part = (StripLoad if use == "load" else StripStore)(
+            self.w, where, site, words or 1, rows, move.distance, narrow, element.startswith("i"))
+        if in_loops and words:
             self.w.put_off(part.write)
         else:
             self.w.put_off_call(part.write, lambda: self._call(move, where, site), part.finish)

@@ -38,7 +38,8 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class _StripMove:
-    """One instruction: ``rows`` are those of its first element, and of its second if it is a pair."""
+    """One instruction: ``rows`` are those of its first element, and of its second if it is a pair. ``narrow``: the bits
+    of elements that are no whole dwords, whose sign loads extend if it ``is_signed``; else 0."""
 
     w: WaveCode
     where: Addresses
@@ -46,6 +47,13 @@ class _StripMove:
     words: int
     rows: tuple[int, ...]
     distance: int
+    narrow: int
+    is_signed: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.narrow // 8 or 4 * self.words
 
 
 class StripLoad(_StripMove):
@@ -55,10 +63,10 @@ class StripLoad(_StripMove):
 
     def write(self, strip: LaneStrip) -> None:
         """See Region.add."""
-        place = strip.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=False))
+        place = strip.place_of(self.where.access(self.site, self.size, self.distance, stores=False))
         if place is not None:
             self._write_from(strip, place)
-        elif self.where.kind != "private":
+        elif self.where.kind != "private" and not self.narrow:
             self._write_anywhere(strip)
 
     def finish(self) -> None:
@@ -71,11 +79,22 @@ class StripLoad(_StripMove):
             values = [self.w.emitter.let(f"load {_WORDS}, ptr {pointer}, align 64") for pointer in pointers]
         elif place.overlaps:
             values = self._either(strip, place)
+        elif self.narrow:
+            values = [self._extend(place)]
         else:
             read = self._vectors if place.follows else self._broadcasts
             values = [value for pointer in self._pointers(place.pointer) for value in read(pointer)]
         for row, value in zip(rows, values, strict=True):
             strip.write_row(row, Value(strip.ops, U32, value))
+
+    def _extend(self, place: StripPlace) -> str:
+        """Bytes or halves, as dwords."""
+        e, kind, word = self.w.emitter, f"i{self.narrow}", "sext" if self.is_signed else "zext"
+        if not place.follows:
+            one = e.let(f"load{self._once} {kind}, ptr {place.pointer}, align 1")
+            return _splat(e, e.let(f"{word} {kind} {one} to i32"))
+        every = e.let(f"load{self._once} <{STRIP} x {kind}>, ptr {place.pointer}, align 1")
+        return e.let(f"{word} <{STRIP} x {kind}> {every} to {_WORDS}")
 
     def _either(self, strip: LaneStrip, place: StripPlace) -> list[str]:
         """Of elements that overlap, or follow each other."""
@@ -83,15 +102,29 @@ class StripLoad(_StripMove):
         near, far, read = (e.label(hint) for hint in ("overlapping", "following", "read"))
         e.branch(place.overlaps, near, far)
         strip.place(near)
-        places = [e.let(f"getelementptr i8, ptr {place.pointer}, i64 {4 * word}") for word in range(self.words)]
-        dwords = [e.let(f"load{self._once} {_WORDS}, ptr {each}, align 1") for each in places]
+        parts = [self._joined_bytes(place.pointer)] if self.narrow else self._every_dword(place.pointer)
         e.emit(f"br label %{read}")
         strip.place(far)
-        vectors = self._vectors(place.pointer)
+        vectors = [self._extend(place)] if self.narrow else self._vectors(place.pointer)
         e.emit(f"br label %{read}")
         strip.place(read)
         return [e.let(f"phi {_WORDS} [ {one}, %{near} ], [ {other}, %{far} ]")
-                for one, other in zip(dwords, vectors, strict=True)]
+                for one, other in zip(parts, vectors, strict=True)]
+
+    def _every_dword(self, pointer: str) -> list[str]:
+        """Of elements a dword apart."""
+        e = self.w.emitter
+        places = [e.let(f"getelementptr i8, ptr {pointer}, i64 {4 * word}") for word in range(self.words)]
+        return [e.let(f"load{self._once} {_WORDS}, ptr {each}, align 1") for each in places]
+
+    def _joined_bytes(self, pointer: str) -> str:
+        """Of halves a byte apart."""
+        e, kind = self.w.emitter, f"<{STRIP} x i8>"
+        second = e.let(f"getelementptr i8, ptr {pointer}, i64 1")
+        low, high = (e.let(f"load{self._once} {kind}, ptr {each}, align 1") for each in (pointer, second))
+        upper = e.let(f"{'sext' if self.is_signed else 'zext'} {kind} {high} to {_WORDS}")
+        upper = e.let(f"shl {_WORDS} {upper}, splat (i32 8)")
+        return e.let(f"or {_WORDS} {upper}, {e.let(f'zext {kind} {low} to {_WORDS}')}")
 
     def _write_anywhere(self, strip: LaneStrip) -> None:
         e = self.w.emitter
@@ -238,12 +271,17 @@ class StripStore(_StripMove):
     def write(self, strip: LaneStrip) -> None:
         """See WaveCode.put_off_call; nothing where the strip does not know its place."""
         e = self.w.emitter
-        place = strip.place_of(self.where.access(self.site, 4 * self.words, self.distance, stores=True))
+        place = strip.place_of(self.where.access(self.site, self.size, self.distance, stores=True))
         if place is None:
             return
         if place.row_bytes:
             for word, pointer in enumerate(_in_rows(e, place, self.words)):
                 e.emit(f"store {_WORDS} {strip.row(self.rows[0] + word).ref}, ptr {pointer}, align 64")
+            return
+        if self.narrow:
+            kind = f"<{STRIP} x i{self.narrow}>"
+            part = e.let(f"trunc {_WORDS} {strip.row(self.rows[0]).ref} to {kind}")
+            e.emit(f"store {kind} {part}, ptr {place.pointer}, align 1")
             return
         for number, source in enumerate(self.rows):
             pointer = place.pointer

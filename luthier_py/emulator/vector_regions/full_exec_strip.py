@@ -196,15 +196,15 @@ class FullExecStrip(LaneStrip):
         return StripPlace(self._pointer_at(access, at, stride), bool(step), overlaps=overlaps)
 
     def _overlaps(self, access: LaneAccess, step: ScalarWord) -> str:
-        """Whether elements of several dwords are one dword apart, an i1; empty where they cannot be, or may not. Dwords
-        of an element are read one by one then, so nobody else may write them."""
+        """Whether elements of several dwords are one dword apart, or halves a byte, an i1; empty where they cannot be,
+        or may not. Parts of an element are read one by one then, so nobody else may write them."""
         if not self._may_overlap(access) or isinstance(step, int):
             return ""
-        return self.before(f"icmp eq i32 {step}, 4")
+        return self.before(f"icmp eq i32 {step}, {min(access.size // 2, 4)}")
 
     @staticmethod
     def _may_overlap(access: LaneAccess) -> bool:
-        return not access.stores and access.size > 4 and access.kind in _GLOBAL and not access.distance
+        return not access.stores and access.size not in (1, 4) and access.kind in _GLOBAL and not access.distance
 
     def _private(self, access: LaneAccess, first: ScalarWord) -> StripPlace:
         """A row of private memory. What is above 32 bits of an offset is carry."""

@@ -57,7 +57,7 @@ class LaneAccess:
 class StripPlace:
     """``pointer``: to the first lane's element; the others follow it, or are the same. In private memory dwords of
     lanes follow each other, and dwords of an element are ``row_bytes`` apart; elsewhere that is 0. Where the i1
-    ``overlaps`` holds, elements are a dword apart, whatever their size."""
+    ``overlaps`` holds, elements are a dword apart, whatever their size, or halves a byte."""
 
     pointer: str
     follows: bool

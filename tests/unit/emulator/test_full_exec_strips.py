@@ -185,6 +185,60 @@ def test_elements_in_place_that_overlap_or_do_not(apart):
     assert left(rows, words(START), bytes(4))[0] == expected
 
 
+NARROW = {"ubyte": "<B", "sbyte": "<b", "ushort": "<H", "sshort": "<h"}
+
+
+@pytest.mark.parametrize("others_write", [False, True])
+@pytest.mark.parametrize("step", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", NARROW)
+def test_parts_of_dwords(name, step, others_write):
+    """The same in all lanes, one behind the other, overlapping, or with gaps."""
+    data = bytes(range(256)) * 2
+    rows = looped(("v_mul_u32_u24", vgpr(6), step, vgpr(0)), ("s_branch", "on"), "on:",
+                  ISA.make(f"global_load_{name}", vgpr(2), vgpr(6), sgpr(0, 2), offset=100).raw, store(2, base=2))
+    expected = [struct.unpack_from(NARROW[name], data, 100 + step * lane)[0] & 0xFFFFFFFF for lane in range(LANES)]
+    assert left(rows, data, bytes(4 * LANES), others_write=others_write)[1] == expected
+
+
+@pytest.mark.parametrize(("name", "bits"), [("byte", 8), ("short", 16)])
+@pytest.mark.parametrize("offset", [0, 1, 2, 32])
+def test_parts_of_dwords_where_others_have_loaded(name, bits, offset):
+    """All lanes load before one stores."""
+    size = bits // 8
+    rows = looped(("v_mul_u32_u24", vgpr(6), size, vgpr(0)), ("s_branch", "on"), "on:",
+                  ISA.make(f"global_load_u{name}", vgpr(2), vgpr(6), sgpr(0, 2)).raw,
+                  ("v_add_u32", vgpr(2), 201, vgpr(2)),
+                  ISA.make(f"global_store_{name}", vgpr(6), vgpr(2), sgpr(0, 2), offset=offset).raw)
+    expected = bytearray(words(START))
+    for _ in range(TIMES):
+        given = bytes(expected)
+        for lane in range(LANES):
+            value = int.from_bytes(given[size * lane : size * (lane + 1)], "little") + 201
+            expected[offset + size * lane : offset + size * (lane + 1)] = (value % (1 << bits)).to_bytes(size, "little")
+    assert words(left(rows, words(START), bytes(4))[0]) == bytes(expected)
+
+
+def test_the_upper_half_of_a_register():
+    """Is loaded and stored alone."""
+    rows = looped(("v_lshlrev_b32", vgpr(6), 1, vgpr(0)), ("v_mov_b32", vgpr(2), vgpr(0)),
+                  ISA.make("global_load_short_d16_hi", vgpr(2), vgpr(6), sgpr(0, 2)).raw,
+                  ISA.make("global_store_short_d16_hi", vgpr(6), vgpr(2), sgpr(0, 2), offset=256).raw,
+                  store(2, base=2))
+    found = left(rows, words(START), bytes(4 * LANES))
+    halves = struct.unpack_from(f"<{LANES}H", words(START))
+    assert [word >> 16 for word in found[1]] == list(halves)
+    assert struct.unpack_from(f"<{LANES}H", words(found[0]), 256) == halves
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_the_last_lane_of_parts_of_dwords_is_outside(stores):
+    move = (ISA.make("global_store_short", vgpr(6), vgpr(0), sgpr(0, 2)) if stores
+            else ISA.make("global_load_ushort", vgpr(2), vgpr(6), sgpr(0, 2)))
+    rows = looped(("v_lshlrev_b32", vgpr(6), 1, vgpr(0)), ("v_add_u32", vgpr(6), sgpr(10), vgpr(6)), move.raw)
+    with pytest.raises(DeviceError, match="lane 63 of wave 0"):
+        left(rows, bytes(2 * LANES), bytes(4))
+
+
 def test_the_last_lane_of_elements_that_overlap_is_outside():
     rows = looped(load_elements(4, 3), ("v_add_u32", vgpr(1), 4, vgpr(1)))
     size = 4 * (LANES + TIMES)
