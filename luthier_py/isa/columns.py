@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -209,6 +210,12 @@ class Columns:
         """Kinds of the instructions, ascending, each once."""
         found: list[int] = np.unique(self.kinds).tolist()
         return found
+
+    @cached_property
+    def touched(self) -> int:
+        """Registers that any instruction reads or writes."""
+        masks = self.distinct.masks
+        return reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in self.used), 0)
 
     @cached_property
     def bounds(self) -> tuple[list[int], list[int]]:

@@ -7,8 +7,6 @@ reads or writes, named or implied, what is not in `collect_accessed_registers`; 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from luthier_py.binary.loader.initial import initial_count
@@ -31,8 +29,8 @@ def collect_accessed_registers(functions: Iterable[Function]) -> RegSet:
     for function in functions:
         if function.incomplete:
             return RegSet(everything(function.isa)) | _ALWAYS
-        code, masks = function.code, function.code.distinct.masks
-        found |= RegSet(reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in code.used), 0))
+        code = function.code
+        found |= RegSet(code.touched)
         if any(_makes_relative(function.isa.target, inst) for inst in {code.inst(at) for at in find_switches(code)}):
             found |= RegSet(everything(function.isa)).vectors  # M0 says which, beyond a file's end perhaps
     return found

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from luthier_py.isa.model.registers import SCALARS
@@ -23,8 +21,7 @@ EVERYTHING = SCALARS
 
 def collect_touched_scalars(code: Columns) -> int:
     """Scalar registers that some instruction of ``code`` may read or write."""
-    masks = code.distinct.masks
-    return reduce(or_, (masks.reads[kind] | masks.writes[kind] for kind in code.used), 0) & SCALARS
+    return code.touched & SCALARS
 
 
 def with_callees(alone: Mapping[int, int], callees: Mapping[int, Collection[int]]) -> dict[int, int]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache, partial, reduce
+from operator import or_
 from typing import NamedTuple
 
 from luthier_py.base.errors import Location, OutOfRegisters, Unsupported
@@ -126,10 +128,10 @@ def collect_used_registers(clones: Iterable[Clone]) -> RegSet:
     named = 0
     for clone in clones:
         for code in clone.codes:
-            masks, indexes = code.distinct.masks, code.distinct.flags & OpFlag.INDEXES_REGISTERS.value
-            for kind in code.used:
-                every = masks.reads[kind] | masks.writes[kind]
-                named |= code.distinct.inst(kind).named.bits if indexes[kind] else every
+            if code.find_flagged(OpFlag.INDEXES_REGISTERS):
+                named |= reduce(or_, (code.distinct.inst(kind).named.bits for kind in code.used), 0)
+            else:
+                named |= code.touched
         for inst, _ in clone.apart:
             named |= inst.reads.bits | inst.writes.bits
     return RegSet(named)
