@@ -7,7 +7,6 @@ what the instructions would do one after the other; their accesses raise no faul
 
 from __future__ import annotations
 
-
 from luthier_py.base.records import dataclass
 from luthier_py.emulator.records.layout import SITE, STRIP, WAVE, WORKER, row_offset
 from luthier_py.emulator.vector_regions.affine_values import AffineOps, AffineValue, ScalarWord
