@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 from luthier_py.base.errors import CheckFailed, Location, Unsupported
 from luthier_py.base.records import dataclass
 from luthier_py.binary.patch import Chunk, Fixup, FixupKind
-from luthier_py.isa import InstructionSet, OpFlag, build
+from luthier_py.isa import OpFlag, build
 
 if TYPE_CHECKING:
     from luthier_py.binary.loader import CodeObject
+    from luthier_py.isa import InstructionSet
 
 _DWORD = struct.Struct("<I")
 

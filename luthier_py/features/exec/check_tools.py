@@ -1,9 +1,9 @@
 """Tools of files are tried before a program starts, where the program's own file has kernels: a mistake in
 ``instrument`` is reported then, and not when all has run.
 
-In: a tool, a program's file, a device. Out: nothing. Invariant: only what a tool does wrong for every kernel that it is
-tried on is an error; what is a matter of one kernel, or not the tool's, is reported when that is launched. What was
-made is in the cache, where the program's worker finds it.
+In: a tool of a file, a program's file, a device. Out: nothing. Invariant: only what a tool does wrong for every
+kernel that it is tried on is an error; what is a matter of one kernel, or not the tool's, is reported when that is
+launched. What was made is in the cache, where the program's worker finds it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ LARGEST_BYTES = 1 << 20  # of a code object; what takes long is left to its laun
 
 def check_instrument(tool: Tool, program: Path, device: str | None) -> None:
     """ToolError with what is wrong, once."""
-    if not any(type(part).__module__.startswith(TOOL_MODULE) for part in tool.together):
-        return
     wrong: list[Exception] = []
     with suppress(LuthierError, OSError):  # no file with code, or none that is whole
         for code, kernel in islice(_kernels(tool, program, device), MOST_ASKED):

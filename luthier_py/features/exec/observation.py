@@ -15,14 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.base.storage import write_file
-from luthier_py.features.exec.check_tools import check_instrument
 from luthier_py.features.exec.missing_output import describe_undelivered
 from luthier_py.features.settings.levels import HIP, HSA, choose_level, level_environment, level_library
-from luthier_py.report.output import Output
 from luthier_py.report.spool import facts_of
-from luthier_py.report.verdict import Verdict
 from luthier_py.rewrite.tool import Tool, load_tool
-from luthier_py.rewrite.tool.discover import absolute
+from luthier_py.rewrite.tool.discover import absolute, is_file_tool
 
 VERDICT = "LUTHIER_VERDICT"
 WORKER_SECONDS = 10  # that a worker gets to end after its program
@@ -40,7 +37,10 @@ class Observation:
 
     def check(self, program: Path, device: str | None) -> None:
         """ToolError where the tool fails for whatever the program's file has."""
-        check_instrument(self._tool, program, device)
+        if any(is_file_tool(type(part).__module__) for part in self._tool.together):
+            from luthier_py.features.exec.check_tools import check_instrument  # imports what instruments
+
+            check_instrument(self._tool, program, device)
 
     def environment(self, environment: Mapping[str, str], folder: Path) -> dict[str, str]:
         """What loads the tool; ``folder``: for what it writes."""
@@ -93,6 +93,9 @@ def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str =
 
 def _nothing_launched(tool: Tool) -> dict[str, Any]:
     """No process came so far that it had the tool: the verdict and the file of counts say so all the same."""
+    from luthier_py.report.output import Output  # few programs launch nothing
+    from luthier_py.report.verdict import Verdict
+
     verdict = Verdict(tool)
     tool.selection = tool.selection.of_process(os.getpid())
     Output(tool).finish(verdict)

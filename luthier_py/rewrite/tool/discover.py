@@ -15,17 +15,19 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, did_you_mean, one_line
 from luthier_py.base.records import dataclass
 from luthier_py.rewrite.tool.base import Tool
 from luthier_py.rewrite.tool.records.amounts import Amounts
 from luthier_py.rewrite.tool.several import Several, several
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "luthier_py.tools"
 
@@ -41,6 +43,8 @@ class RegisteredTool:
 
 def registered_tools() -> dict[str, RegisteredTool]:
     """All by name; none is loaded."""
+    from importlib.metadata import entry_points  # tools of files need none
+
     return {tool.name: tool for entry in entry_points(group=GROUP) for tool in _of_entry(entry)}
 
 

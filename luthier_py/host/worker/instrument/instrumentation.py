@@ -32,7 +32,6 @@ from luthier_py.host.worker.instrument.patching import patch
 from luthier_py.host.worker.instrument.reported import ReportRing, ToolWire
 from luthier_py.host.worker.instrument.tool_run import ToolRun, make_report_spool, open_tool
 from luthier_py.isa import parse_target_id
-from luthier_py.report.remedies import advice
 from luthier_py.report.spool import SpooledRows
 from luthier_py.rewrite.tool import (
     Allocations,
@@ -243,6 +242,8 @@ class ToolService:
         """The first refusal of a run says what would serve that kernel."""
         if not refused or self.run.verdict.refused:
             return refused
+        from luthier_py.report.remedies import advice  # it instruments with other tools
+
         first, *others = refused
         more = self.run.attempt("advice", partial(advice, code, self.run.tool, first.kernel)) or ""
         return replace(first, reason=first.reason + more), *others
