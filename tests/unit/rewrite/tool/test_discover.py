@@ -34,7 +34,7 @@ class Registered(Tool):
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     entries: list[Any] = [SimpleNamespace(name="mine", value="my.package:Registered", load=lambda: Registered)]
-    monkeypatch.setattr("luthier_py.rewrite.tool.discover.entry_points",
+    monkeypatch.setattr("importlib.metadata.entry_points",
                         lambda group: entries if "tools" in group else [])
     return entries
 
