@@ -1,7 +1,8 @@
-/* Instrumented copies of kernels, loaded as executables of their own on the agent that has the original.
+/* Instrumented copies of kernels, loaded as separate executables on the agent that has the original.
  *
- * The worker is asked once for each kernel, at its first selected launch. A copy may be loaded several times, each with
- * variables of its own: then launches on different queues need not wait for each other, which could be for ever.
+ * The tool requests a copy from the worker once for each kernel, at its first selected launch. It may load the copy
+ * several times, each with separate variables: so launches on different queues never wait for each other, possibly for
+ * ever.
  */
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ static void ask(struct kernel *kernel)
     enum answer answer = image_ask(kernel->image, kernel->name, asked);
     bool good = answer != REFUSED;
     kernel->known = true;
-    asked->explained &= !asked->made.given; /* arguments are not told from here */
+    asked->explained &= !asked->made.given; /* HSA reports no arguments */
     if (answer == CLONED && !clone_bind(&asked->made, kernel->image->delta)) {
         clone_free(&asked->made);
         good = false;
@@ -79,7 +80,7 @@ static struct instance *load_instance(struct kernel *kernel, const struct queue 
     return NULL;
 }
 
-/* With the kernel locked: this queue's, or one that no queue has, nor a launch that was left behind. */
+/* With the kernel locked: this queue's instance, or one that neither a queue nor an abandoned launch uses. */
 static struct instance *find_instance(const struct kernel *kernel, const struct queue *queue)
 {
     struct instance *instance = kernel->instances;

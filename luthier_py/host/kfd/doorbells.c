@@ -1,6 +1,7 @@
-/* What the program writes to memory and no call tells: doorbells of queues, and ROCr's list of loaded code objects. A
- * thread looks, often while something happens and seldom else, and tells the worker. Code is told before a doorbell that was
- * rung after it was loaded, and no packet is carried out before its doorbell was told: so kernels have names. */
+/* What the program writes to memory without a call: doorbells of queues, and ROCr's list of loaded code objects. A
+ * thread polls both, often while something happens and seldom otherwise, and reports changes to the worker. It reports
+ * code before a doorbell rung after the code was loaded, and the worker executes a packet only after its ring: so it
+ * can name kernels. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -16,18 +17,18 @@
 
 enum { QUEUES = MAX_GPUS * DOORBELL_BYTES / 8, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
 enum { MOST_INCONSISTENT = 1000 }; /* looks */
-enum { MARKED = 2048 }; /* bytes of loaded code that tell it from other code: its ELF header, its segments, names of kernels */
+enum { MARKED = 2048 }; /* bytes that identify loaded code: its ELF header, its segments, names of kernels */
 enum { SHORTEST = 20 * 1000, LONGEST = 800 * 1000, STEP = 32 }; /* nanoseconds between two looks; looks until it doubles */
 
-/* `packets`: how many the program has put on it; `rung`: which is not told yet. */
+/* `packets`: how many the program has put on the queue; `rung`: a ring is not reported yet. */
 static struct doorbell { uint32_t queue; bool rung; _Atomic uint64_t *word; uint64_t write_pointer, seen, packets; } doorbells[QUEUES];
 static int count;
 static bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct r_debug *_Atomic debug;
-static struct { uint64_t mark; unsigned long walk; } *told; /* of the list's entries, and when they were last in it */
+static struct { uint64_t mark; unsigned long walk; } *told; /* the entries reported, and the last walk that met each */
 static size_t told_count;
-static struct { const struct link_map *entry; uint64_t mark; } last; /* of the list, when it was looked at */
+static struct { const struct link_map *entry; uint64_t mark; } last; /* the list's last entry at the last look */
 
 static void read_uri(const struct link_map *entry, char uri[URI_BYTES])
 {
@@ -44,8 +45,8 @@ static uint64_t hashed(uint64_t mark, const void *data, size_t bytes) /* FNV-1a 
     return mark;
 }
 
-/* What an entry stands for. Of a module that is loaded after another was unloaded, all may lie where the other's did: the
- * entry, its name, its code. */
+/* A hash that identifies an entry's code. A module loaded after another was unloaded may have the other's addresses: of
+ * the entry, its name, its code. */
 static uint64_t mark_of(const struct link_map *entry)
 {
     char uri[URI_BYTES], begin[MARKED];
@@ -65,7 +66,7 @@ static bool is_told(uint64_t mark, unsigned long walk)
     return false;
 }
 
-/* A path as URIs have it: what is neither a letter nor a digit may be %XX. */
+/* Decode a URI's path: what is neither a letter nor a digit may be %XX. */
 static void decode(char *path)
 {
     char *to = path;
@@ -115,7 +116,8 @@ static void tell(const struct link_map *entry)
     free(data);
 }
 
-/* Whether nothing was appended to the list since it was looked at; by what its end stands for only where a queue was `rung`. */
+/* Whether nothing was appended to the list since the last look; its last entry is hashed only where a queue was `rung`.
+ * */
 static bool is_known(const struct r_debug *list, bool rung)
 {
     struct link_map entry;
@@ -138,7 +140,7 @@ static bool append(const struct link_map *entry, uint64_t mark, unsigned long wa
     return true;
 }
 
-/* What was unloaded may be loaded again at the same address. */
+/* Unloaded code may be loaded again at the same address. */
 static void forget_before(unsigned long walk)
 {
     size_t kept = 0;
@@ -148,8 +150,8 @@ static void forget_before(unsigned long walk)
     told_count = kept;
 }
 
-/* What was loaded since the last look: ROCr appends to its list, and says in it while it changes it (false: look again). What
- * a program frees after it was loaded is read before, as a rule. */
+/* Report what was loaded since the last look. ROCr appends to its list and marks it while changing it (false: look
+ * again). Data that a program frees after loading are, as a rule, read before. */
 static bool look_at_code(bool rung, bool whole)
 {
     static unsigned long walk;
@@ -188,13 +190,13 @@ static void note(struct doorbell *doorbell)
         return;
     read_safely(&reserved, (const void *)(uintptr_t)doorbell->write_pointer, sizeof reserved);
     doorbell->seen = now;
-    doorbell->packets = now + 1 > reserved ? now + 1 : reserved; /* whoever came second may have rung first */
+    doorbell->packets = now + 1 > reserved ? now + 1 : reserved; /* the thread that reserved last may ring first */
     doorbell->rung = true;
 }
 
 static bool look(void)
 {
-    enum { WHOLE = 64 }; /* rings until the list is gone through though its end seems to be the same */
+    enum { WHOLE = 64 }; /* rings until the whole list is walked though its end seems the same */
     static unsigned long rings;
     bool rung = false;
     pthread_mutex_lock(&lock);
@@ -202,7 +204,7 @@ static bool look(void)
         note(&doorbells[i]);
         rung |= doorbells[i].rung;
     }
-    /* before it is told that a queue was rung: its kernel may be of it */
+    /* code before rings: the kernel of a rung queue may be in it */
     if (look_at_code(rung, rung && rings++ % WHOLE == 0) && rung)
         for (int i = 0; i < count; i++)
             if (doorbells[i].rung) {

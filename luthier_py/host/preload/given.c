@@ -1,7 +1,7 @@
-/* Arguments of launches, for tools that want to know them.
+/* Arguments of launches, for tools that request them.
  *
- * They are kept before a launch, as the kernarg segment without what is hidden, and told once it has begun: for a kernel
- * without a clone that is all that there is to tell. A launch is one call of one thread.
+ * The kernarg segment without hidden arguments is saved before a launch and reported once the launch has begun: for a
+ * kernel without a clone, nothing else is reported. Each launch is one call of one thread.
  */
 #include "preloaded.h"
 
@@ -22,7 +22,7 @@ void given_drop(void)
     kept.kernel = kept.segment = kept.launch.ranges.text = NULL;
 }
 
-/* The program has them one by one, or as a segment already. */
+/* The program passes arguments one by one or as a segment. */
 static void fill(const struct copy *copy, const struct launch_shape *shape)
 {
     for (uint32_t i = 0; shape->args && i < copy->asked.made.argument_count && shape->args[i]; i++)

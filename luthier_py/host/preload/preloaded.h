@@ -1,12 +1,12 @@
 /* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
- * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
- * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these; allocated.c knows
- * the program's memory and fills what is new; counted.c launches copies, reports.c has their reports, collected.c asks
- * what they have counted; driver.c carries out what host/tool decides; known.c knows what handles stand for; graphs are
- * graphed.c's, their changes changed.c's, launches launched.c's; ranges.c keeps the program's ranges, marks.c hears of
- * them; interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, as a
- * program that brings its tool asks. What is the same for HIP and HSA is in host/tool.
+ * From below: runtime.c finds the runtime's functions; captured.c tracks captures, images.c the program's code objects;
+ * copies.c loads the instrumented copies of their kernels, sized.c allocates memory for their launches; allocated.c
+ * tracks the program's memory and fills new memory; counted.c launches copies, reports.c sends their reports,
+ * collected.c reads what they have counted; driver.c carries out what host/tool decides; known.c maps handles to code
+ * objects; graphed.c has graphs, changed.c their changes, launched.c launches; ranges.c stores the program's ranges,
+ * marks.c intercepts the calls that mark them; interpose.c puts our functions before the runtime's, redirect.c does so
+ * in a runtime that was loaded without us. What is the same for HIP and HSA is in host/tool.
  */
 #ifndef LUTHIER_PRELOADED_H
 #define LUTHIER_PRELOADED_H
@@ -26,14 +26,14 @@ void *required_function(const char *name);
     })
 struct own_function { const char *name; void *function; };
 void use_functions(const struct own_function *functions, size_t count); /* REAL looks at these first */
-void use_runtime(void *handle); /* of dlopen: then there */
+void use_runtime(void *handle); /* of dlopen: look there */
 void *used_runtime(void);
 void *loaded_runtime(void);     /* for dlsym; NULL: there is none */
 typedef void *dlsym_function(void *, const char *);
 dlsym_function *next_dlsym(void); /* the C library's */
-void restore_error(hipError_t before); /* the program does not meet errors that we have met since then */
+void restore_error(hipError_t before); /* hides errors of our own calls since then from the program */
 
-/* known.c: what a function's address or a kernel's handle stands for. */
+/* known.c: what a function's address or a kernel's handle means. */
 struct meaning { const void *key; struct image *image; char *name; };
 struct meaning meaning_of(const void *key);
 void expect_handle(const void *function); /* a function in a graph, for which the graph may later show its handle */
@@ -41,8 +41,8 @@ struct image *image_of(const void *key, const char **name);
 
 /* images.c: code objects of the program. */
 struct image;
-/* `bytes` 0: as many as its headers say; NULL if unknown. `lasting`: the data stay as long as somebody launches of it,
- * as those of a library do, which may be gigabytes; else they are copied. */
+/* `bytes` 0: as many as its headers say; NULL if unknown. `lasting`: the data outlive all launches of it, as those of a
+ * library do, which may be gigabytes; else they are copied. */
 struct image *image_new(const void *data, size_t bytes, bool lasting);
 void image_loaded(struct image *image, struct module *module); /* it is this module of the program */
 bool image_module(const struct image *image);                  /* it was loaded as a module */
@@ -61,32 +61,32 @@ static inline bool is_whole(const struct launch_shape *s) { return !(s->lacking.
 struct copy {
     struct loaded loaded;
     struct copy *next;
-    struct copy *beside; /* the same again, with variables of its own, for launches on other streams at the same time */
-    bool is_beside;      /* it is that of another */
+    struct copy *beside; /* a further copy, with separate variables, for simultaneous launches on other streams */
+    bool is_beside;      /* it is another's `beside` */
     struct image *image;
     char *name;
-    struct asked asked; /* with the module's code: ROCm's runtimes, and who debugs them, read it as long as that is loaded */
+    struct asked asked; /* with the module's code: ROCm's runtimes and debuggers read it while the module is loaded */
     struct module *module;
     struct kernel *clone;
-    struct launch_memory *memory; /* of the launch that is under way: there is one at a time, since each is waited for */
-    uint64_t told;   /* so many slots until its last report was, and the stream on which */
+    struct launch_memory *memory; /* of the launch in flight: one at a time, since each is waited for */
+    uint64_t told;   /* slots up to its last report, and that report's stream */
     stream_t told_on;
-    unsigned long told_before; /* so many streams were destroyed until then */
+    unsigned long told_before; /* streams destroyed before it */
 };
 struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
-/* It, or one beside it, whose variables no launch on another stream has; NULL: there is none, and no more can be made. */
+/* It, or a further copy, whose variables no launch on another stream uses; NULL: there is none and none can be made. */
 struct copy *copy_free(struct copy *copy, stream_t stream);
-void copies_forget(struct image *image); /* which is locked: everything that the tool knows of it */
+void copies_forget(struct image *image); /* which is locked: all the tool's data about it */
 
 /* counted.c */
 __typeof__(&hipExtModuleLaunchKernel) real_with_items(void);
 int device_of(stream_t stream);
 /* Launch the clone of an image's kernel, selected under this number; false when the original is to run instead. */
 bool tool_launch(struct image *image, const char *kernel, unsigned long index, const struct launch_shape *shape, hipError_t *error);
-/* One that begins now on this thread, and so is in its ranges, whose names are to be freed. */
+/* A launch that begins now on this thread, in the thread's ranges; the caller frees their names. */
 struct told_of launch_told(const struct copy *copy, unsigned long index, const struct launch_shape *shape);
-/* Before a launch: variables are cleared, if each launch is asked for, and set; it has its memory, until `launch_ends`.
- * False: it runs as it is, and has none. */
+/* Before a launch: clear variables, if each launch is reported, set them, and allocate its memory, until `launch_ends`.
+ * False: the launch runs as it is, without memory. */
 bool launch_prepare(struct copy *copy, const struct told_of *launch, stream_t stream);
 void launch_ends(struct copy *copy, stream_t stream);
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
@@ -94,42 +94,43 @@ void send_results(struct copy *copy); /* when the device has done its launches; 
 /* sized.c: memory of launches. */
 bool sized_allocate(struct launch_memory *memory, int device, void *stream);
 void sized_release(struct launch_memory *memory, int device, void *stream);
-void sized_drop(void); /* the tool goes, and no launch of it is left */
+void sized_drop(void); /* the tool ends, and none of its launches is left */
 
 /* allocated.c: memory that kernels may access. */
-void allocations_missed(void); /* there may be some that we have not seen */
+void allocations_missed(void); /* there may be unseen ones */
 void allocations_managed(void **pointer, size_t bytes);
 void *allocations_table(const struct loaded *copy, const struct told_of *launch, const void *cell, size_t *bytes); /* NULL: not known */
 
-/* reports.c: reports of single launches for which nobody waits. */
-/* Whether a launch on this stream would find its variables in use by one on another, which does not get done. */
+/* reports.c: reports of single launches for which no thread waits. */
+/* Whether the variables of a launch on this stream are in use by one on another stream that does not end. */
 bool told_elsewhere(const struct copy *copy, stream_t stream);
-bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream); /* whether this one is: then `told` or `told_not` comes */
-bool told(struct copy *copy, const struct told_of *launch, stream_t stream); /* false: it is to be waited for */
-void told_not(void); /* it was not begun */
-/* One that was waited for, behind all others. */
+bool told_later(struct copy *copy, const struct told_of *launch, stream_t stream); /* true: call `told` or `told_not` */
+bool told(struct copy *copy, const struct told_of *launch, stream_t stream); /* false: wait for the launch */
+void told_not(void); /* it did not begin */
+/* Report a launch that was waited for, after all others. */
 void told_waited(const struct told_of *launch, const void *values, size_t bytes);
 void told_stream_gone(void);
 void told_settle(void); /* until the worker has all of them */
-void told_drop(void);   /* the tool goes */
-/* Our own runtime calls it when it is loaded. `file`: in which its memory is, and where; `failed`: nothing gets done any more. */
+void told_drop(void);   /* the tool ends */
+/* Our own runtime calls it when it is loaded. `file`: in which its memory is, and where; `failed`: no launch ends any
+ * more. */
 API void luthier_tool_memory(int (*file)(const void *address, uint64_t *offset), bool (*failed)(void));
 
-/* given.c: arguments of launches, for tools that want to know them. */
+/* given.c: arguments of launches, for tools that request them. */
 void given_keep(const struct copy *copy, struct told_of launch, const struct launch_shape *shape); /* takes its ranges */
-hipError_t given_tell(hipError_t error); /* the launch whose arguments this thread has kept has begun, or it has not */
+hipError_t given_tell(hipError_t error); /* the launch whose arguments this thread saved has begun, or failed */
 void given_drop(void);
 
 /* collected.c */
 void image_unloaded(struct image *image);
 void copies_collect(void);
-void copies_drop(void); /* the tool goes: unload all copies */
+void copies_drop(void); /* the tool ends: unload all copies */
 
-/* captured.c: streams that the program captures, and calls of the tool's own meanwhile. */
+/* captured.c: streams that the program captures, and the tool's calls meanwhile. */
 bool capturing(stream_t stream);
 hipError_t tool_waits(stream_t stream);
 hipError_t tool_copies(void *to, const void *from, size_t bytes, int kind); /* and waits */
-int capture_relax(void); /* what the runtime forbids meanwhile is allowed, until `capture_restore` of the result */
+int capture_relax(void); /* allow calls forbidden during captures, until `capture_restore` of the result */
 void capture_restore(int mode);
 
 /* graphed.c */
@@ -140,14 +141,14 @@ API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
 API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
 API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;
 
-/* marks.c: our own function in the place of one of `handle` with which programs mark ranges; NULL for any other. */
+/* marks.c: our function in place of one of `handle` that marks ranges; NULL for any other. */
 void *own_mark(void *handle, const char *name);
 
 /* interpose.c */
 extern const struct own_function OWN[];
 extern const size_t OWN_COUNT;
 
-/* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
+/* redirect.c: redirect calls of the runtime to OWN, in everything loaded now or later; false: no runtime. */
 bool redirect(void);
 API void luthier_tool_runtime(uint64_t (*launches)(void)); /* our own runtime calls it when it is loaded */
 

@@ -1,9 +1,9 @@
 """Packages of a suite of Debian, unpacked into a folder beside what is installed.
 
 In: suites, names of packages, a folder. Out: FOLDER/unpacked with usr in it, and each package's version. Invariant:
-apt does it all and checks what it fetches by Debian's keys, but with an index and a state of its own, in which that
-alone is installed which was unpacked here: so all that a package depends on comes, too, libc and its loader among it,
-and nothing of the machine changes.
+apt fetches every package and checks it by Debian's keys, but with a separate index and state, which list as installed
+only the packages unpacked here: so all dependencies are unpacked too, libc and its loader included, and nothing on the
+machine changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from luthier_py.base.storage import write_file
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 ROOT, STATUS = "unpacked", "status"
-"""The folder of what is unpacked, and the file from which apt knows what that is."""
+"""The folder of unpacked files, and the file that lists their packages for apt."""
 _TOOLS = "apt-get", "dpkg-deb"
 _OF_ROCM = (
     "amd-smi", "hipcc*", "libamd-*", "libamdhip*", "libhip*", "libhsa-*", "libmiopen*", "librccl*", "libroc*", "rocm*",
@@ -33,7 +33,7 @@ _MOST_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``suites``: of Debian; ROCm's packages are of the first. ``mirror``: its address, None for the one that this
+    """``suites``: of Debian; ROCm's packages are from the first. ``mirror``: its address; None: the one that this
     machine's apt uses."""
 
     suites: Sequence[str]
@@ -42,7 +42,7 @@ class Wanted:
 
 
 def versions_in(folder: Path) -> dict[str, str]:
-    """By package, of what is unpacked there; nothing while it is not whole."""
+    """Versions by package of what is unpacked there; empty until all is unpacked."""
     try:
         return dict(_VERSION.findall((folder / STATUS).read_text()))
     except OSError:
@@ -50,8 +50,8 @@ def versions_in(folder: Path) -> dict[str, str]:
 
 
 def unpack(wanted: Wanted, folder: Path, tell: Callable[[str], None]) -> dict[str, str]:
-    """Versions by package. What FOLDER has for these names stays as it is. ``tell`` gets a line for each step.
-    Unsupported where there is no apt, LuthierError with apt's own words where it fails."""
+    """Unpack and return versions by package; a FOLDER that has them all is left as it is. ``tell`` gets a line for each
+    step. Unsupported where there is no apt, LuthierError with apt's messages where it fails."""
     versions = versions_in(folder)
     if set(wanted.packages) <= versions.keys():
         return versions
@@ -84,7 +84,7 @@ def unpack(wanted: Wanted, folder: Path, tell: Callable[[str], None]) -> dict[st
 
 
 def _configure_apt(wanted: Wanted, folder: Path) -> list[str]:
-    """Options of apt that keep it apart from the machine's, and the files that these name."""
+    """Write apt's files and return options that name them in place of the machine's."""
     mirror = wanted.mirror or _machines_mirror()
     for part in ("state/lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def _configure_apt(wanted: Wanted, folder: Path) -> list[str]:
 
 
 def _machines_mirror() -> str:
-    """Of Debian's main archive."""
+    """Mirror of Debian's main archive."""
     listed = _run("apt-get", "indextargets", "--format", "$(REPO_URI) $(LABEL)", "Created-By: Packages",
                   "Origin: Debian")
     found = [line.split()[0] for line in listed.splitlines() if line.split()[1:] == ["Debian"]]
@@ -117,7 +117,7 @@ def _machines_mirror() -> str:
 
 
 def _run(*command: str, shown: bool = False) -> str:
-    """What it prints; ``shown``: on the terminal, which then has its progress, instead."""
+    """Run and return the output; ``shown``: print it, with its progress, instead."""
     done = subprocess.run(command, stdout=sys.stderr if shown else subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:", "dpkg"))]
