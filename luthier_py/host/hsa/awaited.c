@@ -1,7 +1,7 @@
-/* What is to be done when the device has done something: signals, and the thread that follows them.
+/* Actions that follow the device's work: signals, and the thread that runs them.
  *
- * ROCr tells on a thread of its own (hsa_amd_signal_async_handler), which also gives scratch memory to kernels that need
- * more: nothing may wait there. So it only makes a list, and a thread of ours does the work.
+ * ROCr calls back on its thread (hsa_amd_signal_async_handler), which also gives scratch memory to kernels that need
+ * more: nothing may wait there. So the callback only makes a list, and a thread of ours does the work.
  */
 #include <stdlib.h>
 

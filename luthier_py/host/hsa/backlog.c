@@ -55,7 +55,7 @@ static bool put_packet(struct queue *queue, uint16_t bits, hsa_signal_t done)
         }
         write = found;
     }
-    return false; /* whoever has filled it rings the doorbell */
+    return false; /* the thread that filled it rings the doorbell */
 }
 
 void queue_leave(struct queue *queue)

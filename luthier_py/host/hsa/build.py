@@ -1,7 +1,7 @@
-"""The tool at the level of HSA as a library for HSA_TOOLS_LIB: built like the HIP libraries, and kept beside them.
+"""The tool at the level of HSA as a library for HSA_TOOLS_LIB: built like the HIP libraries, and stored beside them.
 
 In: the C sources of this folder and of host/tool. Out: libluthier_hsa_tool.so. Invariant: it stays in the process
-that loaded it, so that a thread of it may run when ROCr has let go of it.
+that loaded it, so that its thread may run after ROCr has closed it.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ void dependency_leave(struct dependency *dependency)
     pthread_mutex_unlock(&lock);
 }
 
-/* Those that have opened meanwhile go. */
+/* Remove those that have opened meanwhile. */
 static void clean(struct dependencies *dependencies)
 {
     size_t kept = 0;

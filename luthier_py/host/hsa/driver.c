@@ -1,6 +1,6 @@
 /* What the tool lets HSA do (host/tool/driver.h): at once, by the agents' own functions.
  *
- * Memory of the host is such as a device copies to and from as it is: the program's own would have to be pinned for each copy.
+ * Host memory is of a pool that devices copy to and from directly: the program's would have to be pinned for each copy.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static hsa_status_t take_agent(hsa_agent_t agent, void *data)
     return HSA_SUCCESS;
 }
 
-/* A pool is good until hsa_shut_down, so it is looked for each time. */
+/* A pool is valid until hsa_shut_down, so it is looked up each time. */
 static void *host_memory(int device, size_t bytes)
 {
     struct wanted wanted = {.flags = HSA_POOL_FINE_GRAINED};
@@ -88,7 +88,7 @@ static void *device_memory(int device, size_t bytes)
 static bool copy(void *to, const void *from, size_t bytes) { return rocr.hsa_memory_copy(to, from, bytes) == HSA_SUCCESS; }
 static void give_back(void *memory) { rocr.hsa_amd_memory_pool_free(memory); }
 
-/* What a variable is as it has been loaded: that is what it is set to again. */
+/* Save a variable's content as loaded, for resets. */
 static bool keep_initial(struct tool_variable *variable, int device)
 {
     variable->initial = host_memory(device, variable->bytes);

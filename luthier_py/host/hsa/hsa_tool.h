@@ -1,11 +1,10 @@
 /* The tool at the level of HSA: what its files share.
  *
- * From below: rocr.c has ROCr's functions; driver.c and awaited.c, the thread that reads, call them; objects.c knows the
- * program's kernels by their descriptors' addresses; dependencies.c has what waits for results, instances.c loads the
- * copies, in_flight.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites
- * what is put there; queues.c and executables.c are what the program calls, loaded.c is given ROCr's tables and puts these
- * into them.
- * What is the same for HIP and HSA is in host/tool.
+ * From below: rocr.c has ROCr's functions; driver.c and awaited.c, the thread that reads, call them; objects.c finds
+ * the program's kernels by their descriptors' addresses; dependencies.c has what waits for results, instances.c loads
+ * the copies, in_flight.c has launches whose results are read one by one; backlog.c limits what is put on a queue,
+ * packets.c rewrites it; queues.c and executables.c are what the program calls, loaded.c gets ROCr's tables and puts
+ * these into them. What is the same for HIP and HSA is in host/tool.
  */
 #ifndef LUTHIER_HSA_TOOL_H
 #define LUTHIER_HSA_TOOL_H
@@ -32,7 +31,7 @@ enum {
 #undef PLACE
 };
 bool rocr_has(const struct table *table, size_t place);
-bool rocr_take(const struct tables *tables); /* false: something is missing, and it has said what */
+bool rocr_take(const struct tables *tables); /* false: something is missing, and it has printed what */
 
 /* objects.c */
 struct image { /* a code object, as it was loaded on an agent */
@@ -41,7 +40,7 @@ struct image { /* a code object, as it was loaded on an agent */
     hsa_agent_t agent;
     int device;     /* the agent's number */
     struct code_object object;
-    void *data;     /* its own */
+    void *data;     /* a copy */
     uint64_t delta, base, size; /* `delta`: what loading has added to addresses */
     struct kernel *kernels;
     pthread_mutex_t lock;
@@ -54,7 +53,7 @@ struct kernel {
     bool own;        /* of the HIP runtime, and not of the program */
     uint32_t private_bytes, group_bytes;
     pthread_mutex_t lock; /* of what follows */
-    bool known;           /* the worker was asked */
+    bool known;           /* the worker has answered */
     struct asked asked;
     struct instance *instances;
 };
@@ -62,7 +61,7 @@ struct kernel *kernel_at(uint64_t object);
 enum answer image_ask(struct image *image, const char *kernel, struct asked *asked); /* its kernel is locked */
 void kernels_each(void (*action)(struct kernel *kernel));
 bool objects_note(hsa_executable_t executable); /* false: ROCr does not say what is loaded */
-struct image *objects_take(hsa_executable_t executable, bool any); /* and its kernels, which nobody finds any more */
+struct image *objects_take(hsa_executable_t executable, bool any); /* and its kernels; look-ups no longer find it */
 struct kernel *image_take_kernel(struct image *image); /* NULL: there are no more */
 void image_free(struct image *image);          /* the worker forgets it */
 
@@ -70,8 +69,8 @@ void image_free(struct image *image);          /* the worker forgets it */
 int agent_number(hsa_agent_t agent); /* among the GPUs; negative: it is none, or there are more than we look at */
 bool find_symbol(hsa_executable_t executable, int device, const char *name, const char *suffix, hsa_symbol_t *symbol);
 
-/* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
- * launches the kernel has an instance: launches of one never wait for those of another. */
+/* instances.c: a copy that is loaded, with its variables. Where each launch is reported, each queue that launches the
+ * kernel has an instance: launches of one never wait for those of another. */
 struct dependencies { struct dependency **at; size_t count, room; };
 struct queue;
 struct instance {
@@ -117,11 +116,11 @@ struct queue {
     struct passing *first, **last; /* dependencies that packets wait at which may not have been taken */
     pthread_mutex_t lock;  /* of these two */
 };
-void queue_leave(struct queue *queue); /* a reference goes */
+void queue_leave(struct queue *queue); /* drop a reference */
 bool batch_reserve(struct batch *batch, size_t more);
 void queue_add(struct queue *queue, const union packet *packet); /* there is room in the backlog */
 bool queue_put_barrier(struct queue *queue, uint16_t bits, hsa_signal_t done); /* from the program's side */
-void queue_mark(struct queue *queue); /* a packet that tells when all before it were taken, if it is time for one */
+void queue_mark(struct queue *queue); /* a packet that reports when all before it were taken, if one is due */
 void queue_give(struct queue *queue, packet_writer *write); /* as much of the backlog as fits */
 void pause_a_little(void);
 
@@ -143,7 +142,7 @@ void executables_drop(void);
 struct awaited {
     struct awaited *next;
     hsa_signal_t done;
-    void (*action)(struct awaited *awaited); /* owns it from then on; the signal goes back before */
+    void (*action)(struct awaited *awaited); /* owns it from then on; the signal is returned before */
     int64_t start, end;                      /* of what was done */
 };
 bool await(struct awaited *awaited); /* gives it a signal; false: there is none */

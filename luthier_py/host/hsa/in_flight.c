@@ -1,4 +1,4 @@
-/* Launches whose results are wanted one by one, from their packet until these are read.
+/* Launches whose results are read one by one, from their packet until then.
  *
  * The packet's completion signal is ours. When it says that the kernel is done, the tool's variables are read and cleared;
  * only then the program's own signal is completed, with the times that the device gave ours, and the dependency opens that later

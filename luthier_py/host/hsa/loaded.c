@@ -39,7 +39,7 @@ static void collect(void)
     kernels_each(instances_send);
 }
 
-/* The program lets go of the runtime. The worker goes on: the program may begin again. */
+/* The program releases the runtime. The worker stays: the program may begin again. */
 static void let_go(void)
 {
     if (!runtime_there)
@@ -60,7 +60,7 @@ static hsa_status_t tool_init(void)
     return status;
 }
 
-/* rocprofiler-register does not say when the last user goes. */
+/* rocprofiler-register does not report the last user's end. */
 static hsa_status_t tool_shut_down(void)
 {
     if (users > 0 && --users == 0)

@@ -2,7 +2,8 @@
  *
  * A packet with the barrier bit comes after the launches before it are complete for the program, which is when their
  * results are read: a barrier-and packet before it waits for that. So does one before the next launch of the same copy,
- * whose variables that launch uses. Work-groups keep their size, and what the program asks beyond the kernel's needs stays.
+ * whose variables that launch uses. Work-groups keep their size, and what the program requests beyond the kernel's
+ * needs stays.
  */
 #include "hsa_tool.h"
 
@@ -36,7 +37,7 @@ static struct instance *select_copy(struct queue *queue, const struct dispatch *
     return NULL;
 }
 
-/* What the program has asked for beyond what the kernel needs stays. */
+/* What the program requests beyond the kernel's needs stays. */
 static uint32_t exchanged(uint32_t asked, uint32_t original, uint32_t copy)
 {
     return copy + (asked > original ? asked - original : 0);

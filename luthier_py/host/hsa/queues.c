@@ -71,9 +71,9 @@ static struct queue *take_queue(const hsa_queue_t *handle)
     return queue;
 }
 
-/* An agent has one cooperative queue, which it lends to whoever makes one. What intercepts that queue would take it along
- * when it goes, and ROCr ends with SIGSEGV in hsa_shut_down (6.4.3, 7.2.4): so it stays, and the agent's is given back twice, as
- * it was lent for what intercepts it and is for this. */
+/* An agent has one cooperative queue, which every create call returns. Its intercepting queue would destroy it as well,
+ * and ROCr ends with SIGSEGV in hsa_shut_down (6.4.3, 7.2.4): so the intercepting queue stays, and the agent's is
+ * destroyed twice, since it was returned for the intercepting queue and is here. */
 static hsa_status_t give_back(const struct queue *queue)
 {
     hsa_queue_t *lent;

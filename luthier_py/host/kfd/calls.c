@@ -1,5 +1,5 @@
-/* Files of the driver that are not there: calls that name them go to files that the worker has written, or to devices of
- * ours. Everything else goes its way. */
+/* Files of the driver that do not exist here: calls that name them are redirected to files that the worker has written,
+ * or to our devices. All other calls pass unchanged. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

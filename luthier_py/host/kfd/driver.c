@@ -1,5 +1,5 @@
-/* The driver: a worker process that opens the devices, is told and is asked. It is started when it is first needed; when it
- * is gone, the device is. */
+/* The driver: a worker process that opens the devices and receives messages and requests. It is started when first
+ * needed; when it ends, the device is lost. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ int driver_ask_file(uint32_t code, const void *head, size_t bytes, const char *n
     return error;
 }
 
-/* What still runs is no loss that anybody has to be told of. */
+/* What still runs is no loss to report. */
 __attribute__((destructor)) static void leave(void)
 {
     if (state == READY)

@@ -1,5 +1,5 @@
-/* Ioctls for the driver: one goes to the worker whole, with the arrays that its arguments point to, and comes back; what else
- * it means in this process is done when it went well. */
+/* Ioctls for the driver: each is sent to the worker whole, with the arrays that its arguments point to, and returned;
+ * its effects in this process follow on success. */
 #include <errno.h>
 #include <linux/ioctl.h>
 #include <stdarg.h>
@@ -161,7 +161,7 @@ static int follow(unsigned long request, struct call *call)
     }
 }
 
-/* What has to be done in this process before the worker is asked. */
+/* What this process has to do before the request to the worker. */
 static int prepare(unsigned number, const struct call *call)
 {
     if (number == DESTROY_QUEUE)

@@ -1,11 +1,11 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
- * From below: nodes.c has the descriptors, pages.c the memory that both sides see, for which native/hold.c stops those who
- * write to pages that are exchanged, and lasting.c knows what stays so; native/mapped.c has lines of /proc/self/maps, events.c
- * words in that memory; driver.c speaks to the worker; memory.c has memory of the program and of other processes; svm.c gives
- * the worker pages of the program's own for good; waits.c waits for events, doorbells.c watches the doorbells of queues;
- * ioctls.c takes ioctls to the worker, calls.c gives files another place and starts a child of fork anew.
- * Nothing here knows what an ioctl means beyond what must be done in this process.
+ * From below: nodes.c has the descriptors, pages.c the memory that both sides see, for which native/hold.c stops
+ * threads that write to pages being exchanged, and lasting.c lists those that stay; native/mapped.c reads
+ * /proc/self/maps, events.c has words in that memory; driver.c exchanges messages with the worker; memory.c has memory
+ * of the program and of other processes; svm.c shares the program's pages with the worker until they are unmapped;
+ * waits.c waits for events, doorbells.c polls the doorbells of queues; ioctls.c sends ioctls to the worker, calls.c
+ * redirects files and resets a child of fork. Of an ioctl's meaning only the part for this process is here.
  */
 #ifndef LUTHIER_KFD_H
 #define LUTHIER_KFD_H
@@ -61,7 +61,7 @@ enum { USER_POINTER = 4 }; /* of alloc_memory.flags: offset is the program's add
 /* nodes.c */
 bool node_add(void);                    /* the next: /dev/kfd, then the render nodes */
 int node_open(int node, int flags);     /* a descriptor, or -1 with errno */
-int node_behind(int fd);                /* what a descriptor stands for, NO_NODE if nothing of ours */
+int node_behind(int fd);                /* a descriptor's node, NO_NODE if it is not ours */
 int nodes_gpus(void);
 void nodes_after_fork(void);
 
@@ -92,13 +92,13 @@ int file_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno
 int pages_import(uintptr_t address, size_t bytes, uint32_t worker, uint64_t place); /* of another process: 0 or an errno */
 
 /* events.c */
-void events_lost(void);                 /* the device is gone: who waits for faults is told */
+void events_lost(void);                 /* the device is lost: wake threads that wait for faults */
 
 /* driver.c */
 bool driver_wanted(void);               /* LUTHIER_DEVICE names an emulated device, and this is its driver */
 bool driver_ready(void);                /* and it is there; starts it, and says on stderr why it cannot be */
 bool driver_ended(void);                /* after that, or when its worker is gone */
-const char *driver_files(void);         /* what stands for sysfs; NULL: nothing does. Our HIP runtime needs no driver but these */
+const char *driver_files(void);         /* files that replace sysfs; NULL: none do. All that our HIP runtime needs */
 int driver_open(int node, int flags, const void *caller); /* as node_open, for a caller whose device there is */
 void driver_tell(uint32_t code, const struct part *parts, int count);
 bool driver_ask(uint32_t code, const struct part *parts, int count, struct reply *reply); /* false: it is gone */
@@ -106,8 +106,8 @@ int driver_ask_file(uint32_t code, const void *head, size_t bytes, const char *n
 void driver_after_fork(void);
 
 /* svm.c */
-int svm_prepare(const struct svm *asked); /* before the worker is asked: 0 or an errno */
-void svm_sweep(void);                     /* the worker is told what the program has unmapped */
+int svm_prepare(const struct svm *asked); /* before the request to the worker: 0 or an errno */
+void svm_sweep(void);                     /* report to the worker what the program has unmapped */
 void svm_after_fork(void);
 
 /* waits.c */

@@ -1,11 +1,11 @@
 /* Ranges of pages that stay the device's until the program unmaps them: what was noted of them, and whether it still holds.
- * Nobody tells when pages are unmapped, so what the process has mapped is compared with what was noted. */
+ * No call reports that pages are unmapped, so the process's mappings are compared with what was noted. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "kfd.h"
 
-/* Pages of one file, each at `apart` bytes behind its offset in that. */
+/* Pages of one file; `apart`: their address minus their offset in it. */
 struct lasting { uintptr_t start, end, apart, inode; dev_t device; struct lasting *next; };
 
 static struct lasting *all;
@@ -56,7 +56,7 @@ bool lasting_add(uintptr_t start, uintptr_t end, const struct mapping *mapping)
     return good;
 }
 
-/* Keeps of the old ranges what is still so; what is not goes to `gone`. */
+/* Keep of the old ranges what is still so; move the rest to `gone`. */
 static void compare(struct lasting *old, FILE *maps, struct lasting **gone)
 {
     static struct mapping found; /* it is large; guarded by the lock */

@@ -1,4 +1,4 @@
-/* Descriptors that stand for /dev/kfd and render nodes: of files without a name, known by what fstat says. */
+/* Descriptors that represent /dev/kfd and render nodes: of unnamed files, recognized by fstat. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* Memory that both sides see: a file in which the page of each address lies at that address.
  *
- * What ROCr reserves lies in the arena, which the worker has mapped whole. Pages of the program's own that are registered
- * (user pointers) become pages of the file where they lie, and are given back when nobody needs them: who writes to them
- * in that moment waits (hold.c). Those of shared virtual memory stay so (lasting.c).
+ * What ROCr reserves is in the arena, which the worker has mapped whole. The program's pages that are registered (user
+ * pointers) become pages of the file at their addresses, and are given back when no registration needs them: threads
+ * that write to them in that moment wait (hold.c). Those of shared virtual memory stay so (lasting.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -88,11 +88,11 @@ static void *reserve(size_t bytes, int protection, int flags)
 }
 
 /* Code of thunks. They are looked up when they open the driver, and not when they map: an allocator that maps may hold a lock
- * which whoever holds the dynamic linker's waits for. */
+ * for which the holder of the dynamic linker's lock waits. */
 enum { THUNKS = 8 };
 static struct { _Atomic uintptr_t start, end; } thunks[THUNKS];
 
-/* ROCr's thunk is a library of its own before ROCm 6.3, and a part of ROCr since; a tool may stand between it and us. */
+/* ROCr's thunk is a separate library before ROCm 6.3, and a part of ROCr since; a tool may be between it and us. */
 static int note_thunk(struct dl_phdr_info *object, size_t size, void *caller)
 {
     const char *path = object->dlpi_name ? object->dlpi_name : "", *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -177,7 +177,7 @@ static bool is_shared_page(uintptr_t page, const struct share *but)
     return lasting_has(page);
 }
 
-/* Calls `with` for each stretch of pages that no other share has; stops at the first errno. */
+/* Call `with` for each range of pages that no other share has; stop at the first errno. */
 static int for_own_pages(const struct share *share, int (*with)(uintptr_t start, size_t bytes))
 {
     size_t page = page_bytes();
@@ -382,7 +382,7 @@ void pages_forget(uintptr_t start, uintptr_t end)
     pthread_mutex_unlock(&lock);
 }
 
-/* A child has copies of its own, and nothing of the device's memory. */
+/* A child has separate copies, and nothing of the device's memory. */
 void arena_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);

@@ -1,6 +1,6 @@
-/* Shared virtual memory: pages of the program's own that the device reaches where they lie, from AMDKFD_IOC_SVM on until the
- * program unmaps them. They become pages of the file that both sides see; pages of files that others may have, too, stay
- * theirs, and the worker maps these files. */
+/* Shared virtual memory: the program's pages that the device accesses at their addresses, from AMDKFD_IOC_SVM on until
+ * the program unmaps them. They become pages of the file that both sides see; pages of files that other processes may
+ * map stay in these, and the worker maps these files. */
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ static int use(const struct mapping *found, uintptr_t start, uintptr_t end)
     return pages_keep(start, end, found);
 }
 
-/* Each stretch of a range that is mapped in one way; EFAULT where there is none. */
+/* Each subrange that one mapping covers; EFAULT where there is none. */
 static int for_mappings(uintptr_t start, uintptr_t end, int (*with)(const struct mapping *, uintptr_t, uintptr_t))
 {
     FILE *maps = open_mappings();

@@ -41,8 +41,8 @@ static int create(struct create_event *args)
     return 0;
 }
 
-/* Whether an event is met, for a wait that began when it had been set `since` times. Those who wait when it is set are all
- * woken; if nobody does, it stays set, for the first who comes if a wait resets it (amdkfd, set_event). */
+/* Whether an event is met, for a wait that began when it had been set `since` times. Setting it wakes all threads that
+ * wait; if none does, it stays set, for the first to come if a wait resets it (amdkfd, set_event). */
 static bool met(struct event *event, uint32_t since)
 {
     uint32_t state = event->state;
@@ -62,7 +62,7 @@ static uint64_t age_of(const struct event *event, const struct event_data *row)
     return age;
 }
 
-/* What the caller gets of an event that was met. */
+/* What the caller gets from an event that was met. */
 static void tell(struct event *event, struct event_data *row)
 {
     uint64_t age = age_of(event, row);
@@ -70,7 +70,7 @@ static void tell(struct event *event, struct event_data *row)
         memcpy(row->data, event->data, sizeof event->data);
         return;
     }
-    uint32_t state = SET | AUTO; /* it does not have to be met once more: whoever waits next has an age, too */
+    uint32_t state = SET | AUTO; /* need not be met again: the next wait has an age, too */
     atomic_compare_exchange_strong(&event->state, &state, UNSET | AUTO);
     age = (uint64_t)event->times + 1;
     memcpy(row->data, &age, sizeof age);
@@ -89,7 +89,7 @@ static bool begin(const struct waiting *w)
             return false;
         }
         uint64_t age = age_of(event, &w->rows[i]);
-        /* Before it is known that somebody waits: see Events.set of the worker. */
+        /* Before the worker sees a waiting thread: see its Events.set. */
         w->since[i] = age ? (uint32_t)age - 1 : event->times;
         event->waiting++;
     }

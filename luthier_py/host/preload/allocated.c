@@ -1,9 +1,9 @@
 /* What memory of the program kernels may access, for tools that ask for it (luthier_py/rewrite/tool/arguments/allocations.py).
  *
- * Each call that gives memory or takes it back comes here first, from the program's start on. Memory that is given while a
- * stream is captured, or by a graph, stays known: nobody says when it is used. A tool that came later knows nothing, and
- * with XNACK kernels may access all of the program's memory: then there is no table. Before a launch the worker makes the
- * table of what is live and of the code object; it stays the launch's until that was waited for.
+ * Each call that allocates or frees memory comes here first, from the program's start on. Memory allocated while a
+ * stream is captured, or by a graph, stays listed: no call reports its use. A tool attached later saw no allocations,
+ * and with XNACK kernels may access all of the program's memory: then there is no table. Before a launch the worker
+ * makes the table of what is live and of the code object; it stays the launch's until that was waited for.
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -28,8 +28,9 @@ static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
-/* What new memory holds, where the tool wants to know what nobody has written: in each dword a number made of its address
- * (luthier_py/rewrite/tool/arguments/allocations.py), by which hooks know it again. Whoever writes it, kernel, copy or host, takes it away.
+/* Contents of new memory for a tool that detects unwritten memory: in each dword a number made of its address
+ * (luthier_py/rewrite/tool/arguments/allocations.py), which hooks recognize. Any write, by kernel, copy or host,
+ * replaces it.
  */
 enum { AT_ONCE = 1 << 20 }; /* dwords */
 #define MOST_BYTES ((size_t)1 << 32) /* all of it would have to exist */
@@ -76,7 +77,7 @@ static void remove_rows(size_t first, size_t rows)
     count -= rows;
 }
 
-/* What was there before is gone, whoever has freed it. */
+/* Rows of earlier memory there are removed: it was freed. */
 static void add(struct given row)
 {
     size_t at = place_of(row.start), rows = 0;
@@ -144,7 +145,7 @@ static void add_managed(void)
     }
 }
 
-/* Before it is given back: then another thread may get it at once. What it was; from 0 on: nothing that is known. */
+/* Before memory is freed: afterwards another thread may get it at once. Its row; from 0 on: none is known. */
 static struct given takes(const void *address)
 {
     struct given taken = {0};
@@ -310,7 +311,7 @@ static void tell_row(FILE *out, const struct given *row, uint32_t flags)
     fwrite(text, 1, (size_t)bytes, out);
 }
 
-/* As the message ALLOCATIONS has them; NULL: they are not all known. */
+/* Rows as in the message ALLOCATIONS; NULL: they are not all known. */
 static char *rows_now(size_t *bytes)
 {
     const char *xnack = secure_getenv("HSA_XNACK");

@@ -1,11 +1,11 @@
-/* Changes to graphs that are ready to launch, which their shadows get, too: whole graphs, kernels, children, all else. A shadow
- * that does not take a change goes, and its graph runs as it is.
+/* Changes to graphs that are ready to launch, applied to their shadows, too: whole graphs, kernels, children, all else.
+ * A shadow that does not take a change is dropped, and its graph runs as it is.
  */
 #include "graphed.h"
 
 #include <stdlib.h>
 
-/* Clones stand in the kernels' place in `graph` while the shadow takes what is in it. */
+/* Put clones in the kernels' place in `graph` while the shadow takes what is in it. */
 static bool take_over(struct executable *executable, struct executable *from, hipError_t (*take)(struct executable *, void *), void *what)
 {
     hipError_t before = REAL(hipPeekAtLastError)();
@@ -140,7 +140,7 @@ hipError_t hipGraphNodeSetEnabled(struct graph *graph, struct node *node, unsign
     return error;
 }
 
-/* After a change of the program's; the shadow goes when it does not take it. */
+/* After a change of the program's; drop a shadow that does not take it. */
 #define CHANGED(name, parameters, shadow_takes_it, ...)                                                                     \
     hipError_t name parameters                                                                                            \
     {                                                                                                                     \

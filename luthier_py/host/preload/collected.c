@@ -1,4 +1,4 @@
-/* What copies have counted and nobody has read yet: sent when their code object goes, the tool, or the program. */
+/* Counts of copies that were not read yet: sent when their code object, the tool or the program ends. */
 #include "images.h"
 
 #include <stdlib.h>

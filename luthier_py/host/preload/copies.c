@@ -1,9 +1,9 @@
 /* Code objects of the program, and the instrumented copies of their kernels, one for each device that launches them.
  *
- * At a kernel's first launch its code object goes to the tool's worker, which makes a copy of the kernel with the tool in
- * it; that is loaded with the runtime's own loader, as a module of its own. It uses the program's variables where the program
- * has them: a loader keeps all of a code object together, so where one variable is says where everything is. A kernel that
- * uses something of its code object runs as it is where that has variables, none of which can be found.
+ * At a kernel's first launch its code object is sent to the tool's worker, which makes a copy of the kernel with the
+ * tool in it; the runtime's own loader loads that as a separate module. The copy uses the program's variables where the
+ * program has them: a loader places a code object contiguously, so one variable's address gives all others. A kernel
+ * that uses part of its code object runs as it is where that has variables, none of which can be found.
  */
 #include "images.h"
 
@@ -32,7 +32,7 @@ static bool find_original(const struct copy *copy, const struct clone *clone, ui
     return good && (*known || !hidden);
 }
 
-/* Managed variables are pointers, which do not change: where nothing else is known, the copy has its own. */
+/* Managed variables are pointers, which do not change: where nothing else is known, the copy has separate ones. */
 static bool copy_pointers(const struct copy *copy, const struct clone *clone)
 {
     bool good = true;
@@ -134,7 +134,7 @@ static void drop(struct copy *copy)
     free(copy);
 }
 
-/* Everything that the tool knows of it, told and forgotten. */
+/* Report and delete all the tool's data about it. */
 void copies_forget(struct image *image)
 {
     for (struct copy *copy; (copy = image->copies);) {

@@ -1,6 +1,6 @@
 /* Launches of clones, and what the tool's variables say after them.
  *
- * A tool that asks for each launch has its variables cleared before it and read after it, which waits for the stream
+ * For a tool that requests each launch, variables are cleared before it and read after it, which waits for the stream
  * unless reports.c has the report. Where the program's own variables change in a launch, the next one waits for it either
  * way.
  */
@@ -92,7 +92,7 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, str
     }
     hipError_t before = REAL(hipPeekAtLastError)();
     *error = launch_clone(copy, shape);
-    if (*error) { /* if the original does not begin either, it says why: each way to launch has errors of its own */
+    if (*error) { /* if the original does not begin either, it says why: each way to launch has its errors */
         if (later)
             told_not();
         launch_counts()->failed++;
@@ -145,7 +145,7 @@ bool tool_launch(struct image *image, const char *kernel, unsigned long index, c
         struct told_of launch = launch_told(copy, index, shape);
         launched = launch_copy(copy, shape, &launch, error);
         free(launch.ranges.text);
-        given_drop(); /* if the original runs instead, nothing is told of it */
+        given_drop(); /* if the original runs instead, nothing is reported of it */
     }
     image_unlock(image);
     return launched;

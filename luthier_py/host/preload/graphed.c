@@ -1,4 +1,4 @@
-/* Graphs under a tool: beside each graph that is ready to launch a shadow, in which clones stand in the kernels' place.
+/* Graphs under a tool: beside each graph that is ready to launch a shadow, in which clones replace the kernels.
  *
  * The shadow is made when the graph is instantiated, while its nodes are there; it gets every later change as well, and is
  * launched instead when the tool selects the launch. Results are those of the whole graph: one for each kernel in it.
@@ -37,8 +37,8 @@ static bool add_launch(struct executable *to, struct node *node)
     return true;
 }
 
-/* By which number the first type of nodes goes: HIP 5 counts them from 1 (its hip_runtime_api.h), later ones from 0. An
- * empty node tells it, whatever runtime this is; -1: not known. */
+/* The number of the first node type: HIP 5 counts types from 1 (its hip_runtime_api.h), later ones from 0. An empty
+ * node's type shows it in any runtime; -1: not known. */
 static int first_type(void)
 {
     static int first = -1;
@@ -76,7 +76,7 @@ bool launches_list(struct executable *to, struct graph *graph)
     return good;
 }
 
-/* Where a launch has a clone, that comes into `params`. */
+/* Where a launch has a clone, put that into `params`. */
 static void find_clone(struct graph_launch *launch, struct launch_params *params)
 {
     const char *name = NULL;
@@ -88,13 +88,13 @@ static void find_clone(struct graph_launch *launch, struct launch_params *params
         image_unlock(image);
     }
     launch->copy = copy && copy->clone ? copy : NULL;
-    launch->explained = copy && copy->asked.explained && !copy->asked.made.given; /* arguments are not told from here */
+    launch->explained = copy && copy->asked.explained && !copy->asked.made.given; /* graphs report no arguments */
     launch->shape = (struct launch_shape){.grid = params->grid, .block = params->block};
     if (launch->copy)
         params->function = launch->copy->clone;
 }
 
-/* What the program wants there from now on, or its clone. */
+/* The kernel that the program sets there, or its clone. */
 void launch_set(struct executable *executable, struct graph_launch *launch, struct launch_params params)
 {
     find_clone(launch, &params);
@@ -261,7 +261,7 @@ static bool is_first_of_image(const struct executable *executable, size_t index)
     return copy != NULL;
 }
 
-/* By which number the worker knows what a copy does when the graph is launched whose first launch is `index`: that of the
+/* The number that the worker uses for a copy when the graph is launched whose first launch is `index`: that of the
  * copy's last launch there, so that no two copies share one. */
 static unsigned long number_of(const struct executable *executable, const struct copy *copy, unsigned long index)
 {

@@ -65,7 +65,7 @@ void image_variable(struct image *image, const char *name, void *address, bool m
     pthread_mutex_unlock(&lock);
 }
 
-/* A runtime that knows the managed variables of a module names their memory, and not the pointers to it. */
+/* A runtime that supports a module's managed variables returns their memory, and not the pointers to it. */
 static enum found find_in_module(const struct image *image, const char *name, void **here)
 {
     struct pointer_attributes attributes = {0};

@@ -1,4 +1,4 @@
-/* What images.c, copies.c and collected.c share: a code object of the program, with all that the tool knows of it. */
+/* What images.c, copies.c and collected.c share: a code object of the program, with the tool's data about it. */
 #ifndef LUTHIER_IMAGES_H
 #define LUTHIER_IMAGES_H
 

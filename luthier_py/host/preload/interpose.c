@@ -1,6 +1,6 @@
 /* The calls of a HIP program that a tool must see: registration, modules, launches, and the ways to look them up.
  *
- * Every function here has the runtime's own signature and hands on what it got; a launch goes to the tool first.
+ * Every function here has the runtime's signature and passes its arguments on; a launch is offered to the tool first.
  */
 #include "preloaded.h"
 
@@ -19,7 +19,7 @@ hipError_t hipProfilerStop(void)
     return REAL(hipProfilerStop)();
 }
 
-/* Everything on the device goes, and so do copies; they are made again when they are needed. */
+/* A reset frees everything on the device, copies too; they are made again when needed. */
 hipError_t hipDeviceReset(void)
 {
     copies_collect();

@@ -1,4 +1,4 @@
-/* What a program's handles stand for: functions it registered, modules, libraries and kernels, by the images they are of. */
+/* What a program's handles mean: functions it registered, modules, libraries and kernels, by the images they are of. */
 #include "preloaded.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "keyed.h"
 
-/* What handles stand for: addresses of functions, fat binaries, modules and kernels. */
+/* Keys: addresses of functions, fat binaries, modules and kernels. */
 static struct keyed table = KEYED(struct meaning);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -127,7 +127,7 @@ hipError_t hipModuleLoad(struct module **module, const char *path)
     return error;
 }
 
-/* What is unloaded is known no longer: handles that the program still has of it mean nothing. */
+/* Remove what is unloaded: handles that the program still has of it mean nothing. */
 static void forget(const void *key)
 {
     struct meaning found = meaning_of(key);

@@ -1,4 +1,4 @@
-/* The calls that launch: a clone stands in the kernel's place where the tool selects the launch. */
+/* The calls that launch: a clone replaces the kernel where the tool selects the launch. */
 #include "preloaded.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What the program marks for tools: its ranges, and when tools are to look (ROCm's roctx).
  *
- * These functions come before those of libroctx64 and librocprofiler-sdk-roctx, wherever the program has them from, and
- * hand on what they get, so what they return is theirs.
+ * These functions precede those of libroctx64 and librocprofiler-sdk-roctx, wherever the program has them from, pass
+ * their arguments on to them and return their results.
  */
 #include "ranges.h"
 
@@ -86,7 +86,7 @@ int roctxProfilerResume(uint64_t thread)
     return THEIRS(roctxProfilerResume) ? THEIRS(roctxProfilerResume)(thread) : 0;
 }
 
-/* The worker is asked once for each range in which anything is launched. */
+/* Ask the worker once for each range in which anything is launched. */
 static bool is_chosen(struct range *range)
 {
     uint64_t asked = 2 * (uint64_t)tool_number; /* and 1 if it is */

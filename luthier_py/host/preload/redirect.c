@@ -1,9 +1,9 @@
-/* Standing before a runtime whose callers would not meet us: for a tool that is attached while the program runs, and for
+/* Redirect calls of a runtime whose callers bypass us: for a tool that is attached while the program runs, and for
  * one that is preloaded, where callers look into their own libraries first (RTLD_DEEPBIND).
  *
  * Two changes to memory do it, none to code. The runtime's own table of symbols gives OWN from now on, to dlsym and to
  * whatever is bound later. Words that already hold an address of the runtime's functions, in the writable data of what is
- * loaded (GOTs, and pointers that were kept after dlsym), are exchanged. Pointers on the heap stay as they are.
+ * loaded (GOTs, and pointers stored after dlsym), are exchanged. Pointers on the heap stay as they are.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -130,7 +130,7 @@ static int exchange_in_runtime(struct dl_phdr_info *object, size_t size, void *m
     return 1;
 }
 
-/* What is preloaded stands before the C library in the order of symbols, what is opened later behind it. */
+/* What is preloaded precedes the C library in symbol order, what is opened later follows it. */
 static int is_preloaded(struct dl_phdr_info *object, size_t size, void *first)
 {
     (void)size;

@@ -1,10 +1,10 @@
-/* What launches have counted, told without waiting for them: reports in memory that the tool's worker sees, too.
+/* What launches have counted, reported without waiting for them: in memory that the tool's worker maps, too.
  *
- * Behind a launch its variables are copied to the next slot, in the order of its stream, and then the slot's number is
- * written: so the worker knows that they are there. It takes slots in the order of the launches. So nobody can know that a
- * launch is done before what it has counted is told, however the program ends then. Where reports come as messages as well,
- * each slot says how many of these are before it. This is for the emulator's runtime,
- * whose memory is a file; under others, and where a report is large, launches are waited for.
+ * After a launch its variables are copied to the next slot, in the order of its stream, and then the slot's number is
+ * written: so the worker sees that they are complete. It takes slots in the order of the launches. So no thread sees a
+ * launch done before its counts are reported, however the program ends then. Where reports are sent as messages as
+ * well, each slot says how many of these precede it. This is for the emulator's runtime, whose memory is a file; under
+ * others, and where a report is large, launches are waited for.
  */
 #include "preloaded.h"
 
@@ -17,10 +17,10 @@ struct slot { _Atomic uint32_t number; uint32_t bytes; uint64_t results; char co
 
 struct ring {
     _Atomic uint64_t written; /* slots, counted from the first use and not wrapped */
-    _Atomic uint64_t failed;  /* launches that are not done will not be */
+    _Atomic uint64_t failed;  /* unfinished launches will never end */
     char line_of_program[REPORT_TAKEN - 16];
-    _Atomic uint64_t taken;   /* of those that are written, by the worker */
-    _Atomic uint64_t asleep;  /* the worker is to be told of more */
+    _Atomic uint64_t taken;   /* of the written ones, by the worker */
+    _Atomic uint64_t asleep;  /* the worker sleeps: send it a message for more */
     char rest[REPORT_FIRST_SLOT - REPORT_TAKEN - 16];
     struct slot slots[REPORT_SLOTS];
 };
@@ -86,7 +86,7 @@ static bool is_open(void)
     return ring != NULL;
 }
 
-/* Until the worker has taken so many. */
+/* Wait until the worker has taken so many. */
 static void wait_for(uint64_t slots)
 {
     struct timespec pause = {.tv_nsec = 20 * 1000};
@@ -101,8 +101,8 @@ static void wait_for(uint64_t slots)
     }
 }
 
-/* Whether the device is done with the launch that has this slot, which is sooner, or will be with none; if not yet, a
- * moment later: what waits for the program may never get done. */
+/* Whether the device has finished the launch of this slot, or will finish none; polls for a moment only: what waits for
+ * the program may never end. */
 static bool is_done(uint64_t slots)
 {
     enum { LOOKS = 20000, NAPS = 200 }; /* some microseconds, as a short launch, and some milliseconds */
@@ -122,7 +122,7 @@ static bool is_done(uint64_t slots)
 bool told_elsewhere(const struct copy *copy, stream_t stream)
 {
     pthread_mutex_lock(&lock);
-    bool other = copy->told_on != stream || copy->told_before != streams_gone; /* the order of the stream does not do */
+    bool other = copy->told_on != stream || copy->told_before != streams_gone; /* stream order does not suffice */
     bool in_use = ring && copy->told && other && !is_done(copy->told);
     pthread_mutex_unlock(&lock);
     return in_use;

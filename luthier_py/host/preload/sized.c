@@ -1,8 +1,8 @@
 /* Memory of launches (tool/launch_memory.c), from before one until its values were sent.
  *
- * It comes from pools of the tool's own, in the order of the stream, so that nothing else waits for it and the program's
- * pools are as it knows them. HIP 5 has pools in which threads get stuck (5.2.3): there it is the device's, and giving it
- * back waits for the device.
+ * It is allocated from the tool's pools, in the order of the stream, so that nothing else waits for it and the
+ * program's pools do not change. In pools of HIP 5 threads get stuck (5.2.3): there it is the device's, and freeing it
+ * waits for the device.
  */
 #include "preloaded.h"
 

@@ -59,7 +59,7 @@ uint64_t roctxRangeStartA(const char *message)
 
 void roctxRangeStop(uint64_t id) { tell((struct traced){.kind = TRACED_STOP, .number = id}, NULL); }
 
-/* Of a profiler, of which there is none here; a tool stands before these. */
+/* For a profiler, of which there is none here; a tool intercepts these. */
 int roctxProfilerPause(uint64_t thread) { return (void)thread, 0; }
 int roctxProfilerResume(uint64_t thread) { return (void)thread, 0; }
 

@@ -1,8 +1,8 @@
 /* The host's end of a tool's channels: rings in memory that this process and the device share, emptied by a thread.
  *
- * luthier_py/rewrite/tool/records/ring.py has the protocol and its reasons. Here records are not looked at: slots go to the worker as they
- * are. When the worker is gone they go nowhere, so that waves never wait for nobody. There is a ring for each channel and
- * device; it stays until the tool goes.
+ * luthier_py/rewrite/tool/records/ring.py has the protocol and its reasons. Here records are not read: slots are sent
+ * to the worker as they are. When the worker has ended they are discarded, so that waves never wait for ever. There is
+ * a ring for each channel and device, until the tool ends.
  */
 #include "driver.h"
 
@@ -35,7 +35,7 @@ static char *slot_of(const struct ring *ring, uint64_t number)
     return ring->shared + SLOTS_AT + place * ring->about.slot_bytes;
 }
 
-/* How many records stand there whole, one behind the other, up to the end of the ring. */
+/* Number of complete records in sequence, up to the end of the ring. */
 static uint64_t whole(const struct ring *ring)
 {
     uint64_t most = ring->about.capacity - (ring->taken & (ring->about.capacity - 1u)), count = 0;
@@ -49,7 +49,7 @@ static uint64_t whole(const struct ring *ring)
     return count;
 }
 
-/* With the lock. `count` may be 0: then it is told what was dropped. */
+/* With the lock. `count` may be 0: then only drops are reported. */
 static void tell(const struct ring *ring, uint64_t count)
 {
     struct { uint32_t channel, device; uint64_t dropped; } head = {ring->about.number, (uint32_t)ring->device, ring->dropped};
@@ -152,7 +152,7 @@ static void finish(struct ring *ring)
             "writes out of bounds");
         while (drain(ring))
             ;
-        /* numbers behind a hole come again, and what stands there now is not theirs */
+        /* numbers after a hole are used again, and the slots' contents are not theirs */
         memset(slot_of(ring, 0), 0, (size_t)ring->about.capacity * ring->about.slot_bytes);
         write_head(ring);
         return;
@@ -198,7 +198,7 @@ void channels_drop(void)
     }
 }
 
-/* The program ends: the thread looks at nothing any more. */
+/* The program ends: the thread reads nothing any more. */
 static void forget(void)
 {
     pthread_mutex_lock(&lock);

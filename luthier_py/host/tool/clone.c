@@ -1,7 +1,8 @@
-/* What the worker makes of a kernel: asked for, taken apart, and told what a launch of it has counted.
+/* The worker's copies of kernels: requested and parsed; counts of their launches: sent back.
  *
- * A copy has the kernel's clone and what the tool adds. It is loaded as a code object of its own, and uses the program's
- * variables where the program has them: what it names of the original (binary/link/bindings.py) is bound to where that is loaded.
+ * A copy has the kernel's clone and what the tool adds. It is loaded as a separate code object, and uses the program's
+ * variables where the program has them: references to the original (binary/link/bindings.py) are bound to its load
+ * address.
  */
 #include "tool.h"
 
@@ -18,7 +19,7 @@ bool clone_image(uint32_t image, int device, uint32_t form, const void *properti
     if (!tool_ask(MESSAGE_IMAGE, parts, 3, &reply))
         return false;
     free(reply.data);
-    return reply.status == 0; /* if not, the worker has said why */
+    return reply.status == 0; /* if not, the worker has printed why */
 }
 
 static char *take_text(struct cursor *cursor)
@@ -167,7 +168,7 @@ void clone_counted(const struct told_of *launch, const void *values, size_t byte
     tell_of_launch(MESSAGE_RESULT, launch, values, bytes);
 }
 
-/* What the worker says of a launch, if it is of that size. */
+/* The worker's answer about a launch, if it is of that size. */
 static bool ask_of_launch(uint32_t code, const struct told_of *launch, void *answer, size_t bytes)
 {
     uint32_t sizes[2];

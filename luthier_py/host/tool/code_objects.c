@@ -1,4 +1,4 @@
-/* Code objects of the program and their kernels, as the worker is asked about them: once for each device. */
+/* Requests to the worker about the program's code objects and kernels: once for each device. */
 #include "driver.h"
 
 #include <stdlib.h>

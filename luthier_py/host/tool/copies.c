@@ -1,7 +1,7 @@
-/* A copy's variables: found when it is loaded, set before launches, read behind them.
+/* A copy's variables: found when it is loaded, set before launches, read after them.
  *
- * A tool that asks for each launch has them read after it. For one that does not they grow: they are read when the program
- * or its code object ends, or when someone asks.
+ * For a tool that requests each launch they are read after it. For other tools they accumulate: they are read when the
+ * program or its code object ends, or on request.
  */
 #include "driver.h"
 
@@ -45,7 +45,7 @@ struct told_of copy_told(const struct loaded *copy, unsigned long index, const s
     return (struct told_of){counted, copy->kernel, {NULL, 0}};
 }
 
-/* The worker is told of the launch, and says the parameters. */
+/* Report the launch to the worker, which returns the parameters. */
 static bool set_words(const struct loaded *copy, const struct told_of *launch, void *turn)
 {
     size_t words = 0, at = 0;

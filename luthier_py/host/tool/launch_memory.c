@@ -1,12 +1,12 @@
 /* Memory of single launches: variables of the tool that are as large as a launch, and the table of what it may access.
  *
- * The worker says how much. In the copy stands a cell with the memory's address, which is set in the launch's turn.
+ * The worker says how much. The copy has a cell for the memory's address, which is set in the launch's turn.
  */
 #include "driver.h"
 
 #include <stdlib.h>
 
-/* Also without memory where there is no table: then the cell leads nowhere. */
+/* Also without memory where there is no table: then the cell is null. */
 static bool place(const struct loaded *copy, const struct told_of *launch, const struct tool_variable *variable,
                   struct launch_memory *memory, void *turn)
 {

@@ -1,7 +1,7 @@
-/* A tool under a program: its worker, what it selects, and how it comes and goes.
+/* A tool under a program: its worker, what it selects, how it begins and ends.
  *
- * Whatever fails here, the original runs and one line says so; LUTHIER_STRICT=1 makes it the program's end. A tool comes
- * with the library (LUTHIER_TOOL) or with the program's own call, and goes with the program or before.
+ * On any failure here the original runs and one line says so; LUTHIER_STRICT=1 makes it the program's end. A tool
+ * begins with the library (LUTHIER_TOOL) or by the program's call, and ends with the program or before.
  */
 #include "tool.h"
 
@@ -18,24 +18,24 @@
 struct settings settings;
 atomic_uint tool_number = 1;
 
-/* By LUTHIER_SIGNAL: the other way round, or what `luthier attach` and `luthier detach` send with it. One for the
- * libraries of all levels: the first has the signal's handler. */
+/* Set by LUTHIER_SIGNAL: toggled, or what `luthier attach` and `luthier detach` send with it. One for the libraries of
+ * all levels: the first has the signal's handler. */
 enum { UNTOLD, TOGGLED, ATTACHED, DETACHED };
 __attribute__((visibility("default"))) atomic_int luthier_tool_told;
 #define told luthier_tool_told
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wire wire = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
-/* STARTED: the worker may still be importing; READY: it has told its settings; BROKEN: originals run from here on. */
+/* STARTED: the worker may still be importing; READY: it has sent its settings; BROKEN: originals run from here on. */
 static _Atomic enum { COLD, STARTED, READY, BROKEN } state;
-static bool used;                       /* something was selected: a child of fork cannot go on with it */
+static bool used;                       /* something was selected: a child of fork cannot use it further */
 static atomic_int profiled = -1;        /* by hipProfilerStart and Stop; before these, as the settings say */
 static atomic_bool named;               /* there is a tool: the environment's, or one that was attached */
 static uint64_t (*device_launches)(void); /* NULL: the runtime does not say */
-static bool (*within)(void);              /* NULL: the level knows no ranges */
+static bool (*within)(void);              /* NULL: the level has no ranges */
 static void (*collect)(void);             /* NULL: nothing was launched yet */
-static void (*leave)(void);               /* NULL: nothing looks at the program's memory */
-static uint64_t launched_before;          /* the tool came */
+static void (*leave)(void);               /* NULL: nothing reads the program's memory */
+static uint64_t launched_before;          /* the tool began */
 static char *attached_tool, *attached_options;
 
 static _Atomic(struct launch_counts *) counts; /* in a file that the worker sees, too, however the program ends */
@@ -117,7 +117,7 @@ static void hear(int number, siginfo_t *info, void *context)
         told ^= 1;
 }
 
-/* A name, as kill takes it, or a number. The program's own handler, before or after, has its way. */
+/* A name, as kill takes it, or a number. The program's own handler, before or after, takes precedence. */
 static void listen_for_signal(const char *text)
 {
     static const struct { const char *name; int number; } names[] = {
@@ -136,7 +136,7 @@ static void listen_for_signal(const char *text)
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
-/* Nor can a child use a GPU that its parent has used. One that was forked before gets a worker of its own. */
+/* Nor can a child use a GPU that its parent has used. A child forked before gets a separate worker. */
 static void in_child(void)
 {
     wire_close(&wire);
@@ -162,7 +162,7 @@ static void read_environment(void)
         listen_for_signal(signal_name);
 }
 
-/* Also when another library's constructor comes here before ours has run. */
+/* Also called by another library's constructor before ours has run. */
 __attribute__((constructor)) static void read_settings(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,6 +1,6 @@
-/* The program's side of a tool, at whatever level it stands: the worker, what is selected, and the worker's answers.
+/* The program's side of a tool, at either level: the worker, what is selected, and the worker's answers.
  *
- * tool.c speaks to the worker and knows what is selected; clone.c reads what the worker makes of a kernel. What a level
+ * tool.c exchanges messages with the worker and selects launches; clone.c reads the worker's copies. What a level
  * does with these is in driver.h.
  */
 #ifndef LUTHIER_TOOL_H
@@ -35,7 +35,7 @@ bool tool_strict(void);             /* the first failure is the program's end */
 void tool_forget(uint32_t image);   /* the worker needs it no longer */
 void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
 bool tool_exchange(const char *tool, const char *options); /* by this one; false where there is one already */
-void tool_end(void);                /* everything that was counted so far is told */
+void tool_end(void);                /* report everything counted so far */
 char *tool_verdict(void);           /* as JSON, to be freed; NULL when the worker is gone */
 void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
 void select_by(bool (*within)(void)); /* whether a launch of this thread is in a chosen range; without it none is */
@@ -63,7 +63,7 @@ struct tool_variable {
 };
 struct place { uint32_t offset, bytes; }; /* of an argument in the kernarg segment */
 struct clone {
-    bool given; /* the worker wants to know the arguments of each launch; it has nothing else without a name */
+    bool given; /* the worker requests the arguments of each launch; without a name there is nothing else */
     struct place *arguments;
     uint32_t argument_count;
     char *name, *code;
@@ -100,7 +100,7 @@ struct original { enum { ORIGINAL_UNUSED, ORIGINAL_AT_BASE, ORIGINAL_IN_COPY } w
 /* The table of what a launch may access, to be freed: of rows as ALLOCATIONS has them; NULL: it is not known. */
 void *clone_allocations(const struct told_of *launch, uint64_t cell, struct original original, const void *rows,
                         size_t row_bytes, size_t *bytes);
-/* A launch of a kernel that is told has begun. */
+/* A launch whose arguments are reported has begun. */
 void clone_given(const struct told_of *launch, const void *arguments, size_t bytes);
 void clone_counted(const struct told_of *launch, const void *values, size_t bytes);
 
