@@ -1,6 +1,6 @@
 /* Boxes of bytes: what a copy touches is found and checked here, whichever function of the API it comes from.
  *
- * Memory that HIP knows must hold all of a box, an array each row and layer. Memory that HIP does not know is looked at when it
+ * Memory that HIP tracks must hold all of a box, an array each row and layer. Other memory is checked when it
  * is copied (operations.c).
  */
 #include "checks.h"
@@ -8,7 +8,7 @@
 #include "memory.h"
 #include "transfers.h"
 
-/* Where a box begins in memory, and how it goes on. */
+/* Where a box begins in memory, and its strides. */
 struct spot { char *base; size_t offset, pitch, slice; };
 
 static bool is_within(size_t at, size_t count, size_t limit) { return at <= limit && count <= limit - at; }
@@ -25,7 +25,7 @@ static size_t span(size_t slice, size_t depth, size_t pitch, size_t height, size
 
 bool is_pageable(const void *address) { return !memory_known(address, 1); }
 
-/* Whether memory goes on so far, as far as HIP can know. */
+/* Whether memory extends so far, as far as HIP can tell. */
 static bool reaches(const void *address, size_t bytes)
 {
     uintptr_t end;
@@ -115,7 +115,7 @@ hipError_t box_prepare(const struct box *box, struct operation *operation)
     return hipSuccess;
 }
 
-/* Back from what an operation keeps to what hipMemcpy3D is told: x and width are in elements where an array takes part. */
+/* An operation's fields as hipMemcpy3D's parameters: x and width are in elements where an array takes part. */
 
 static void describe_place(const void *address, size_t pitch, size_t slice, size_t width, array_t *array,
                            struct position *at, struct pitched *memory)

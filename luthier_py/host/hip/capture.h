@@ -20,7 +20,7 @@ struct capture {
 };
 
 hipError_t capture_begin(struct stream *stream, struct graph *graph, int mode); /* NULL: into a new one */
-void capture_end(struct capture *capture, bool keep); /* `keep`: its graph is somebody's */
+void capture_end(struct capture *capture, bool keep); /* `keep`: a caller has its graph */
 bool capture_is_own(const struct capture *capture); /* this thread's */
 bool captures_go_on(void);
 bool captures_wait_for_default(void); /* any: what is put on a default stream would have to wait for it */

@@ -1,8 +1,8 @@
 /* Streams that are captured: what is put on them becomes nodes of a graph.
  *
- * A capture begins on its origin and spreads to streams that wait for events of captured ones. What may not be done meanwhile
- * makes it invalid: it goes on, records nothing more, and gives no graph when it ends. Events know captures by numbers that
- * are never used again, since they outlive them.
+ * A capture begins on its origin and spreads to streams that wait for events of captured ones. What may not be done
+ * meanwhile makes it invalid: it continues, records nothing more, and gives no graph when it ends. Events know captures
+ * by numbers that are never used again, since they outlive them.
  */
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@
 #include "checks.h"
 #include "streams.h"
 
-static struct capture *captures; /* all that go on */
-static atomic_uint going_on;     /* how many: asked without the lock */
+static struct capture *captures; /* all in progress */
+static atomic_uint going_on;     /* how many: read without the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of that list, and of what is in it but nodes and tails */
 static unsigned long long last_id;
 static _Thread_local int thread_mode = GLOBAL;
@@ -227,7 +227,7 @@ static void leave(struct stream *stream)
     nodes_clear(&stream->tails);
 }
 
-/* The capture is over; `keep`: its graph is somebody's. */
+/* The capture is over; `keep`: a caller has its graph. */
 void capture_end(struct capture *capture, bool keep)
 {
     pthread_mutex_lock(&lock);

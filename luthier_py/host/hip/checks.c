@@ -1,4 +1,4 @@
-/* What functions.txt asks of handles and streams, where they come in. */
+/* Checks of handles and streams on entry, as functions.txt requires. */
 #include "capture.h"
 #include "checks.h"
 #include "streams.h"

@@ -157,7 +157,7 @@ hipError_t hipCtxPopCurrent(void **result)
     return hipSuccess;
 }
 
-/* The current one goes, if it is pushed; the device's own stays. */
+/* Removes the current one, if it is pushed; the device's own stays. */
 hipError_t hipCtxDestroy(void *which)
 {
     if (!is_context(which))

@@ -19,7 +19,7 @@ struct control {
     _Atomic uint64_t completed; /* last command that is done */
     _Atomic uint32_t bell;      /* a futex: changes when those are woken who wait for commands */
     _Atomic int32_t failure;    /* hipError_t of the first launch that failed */
-    _Atomic uint64_t wake_at;   /* the first command that somebody waits for */
+    _Atomic uint64_t wake_at;   /* the first command that a thread waits for */
     char line_of_worker[CONTROL_WRITTEN - 24];
     _Atomic uint64_t written;   /* bytes of the ring, counted from its first use and not wrapped */
     _Atomic uint32_t posted;    /* a futex: changes when the worker is woken */
@@ -37,8 +37,8 @@ _Static_assert(offsetof(struct control, written) == CONTROL_WRITTEN && offsetof(
                    offsetof(struct control, stamps) == CONTROL_STAMPS && offsetof(struct control, ring) == CONTROL_RING,
                "protocol.py has other places");
 
-/* One in the ring: a command, a code and the bytes of its content, then the content, filled up to RECORD_ALIGNMENT. None goes
- * over the ring's end: what is left there is a record of code 0, whose bytes count this head, too. */
+/* One in the ring: a command, a code and the bytes of its content, then the content, filled up to RECORD_ALIGNMENT.
+ * None crosses the ring's end: what is left there is a record of code 0, whose bytes count this head, too. */
 struct record { uint64_t command; uint32_t code, bytes; };
 enum { RING_BYTES = CONTROL_BYTES - CONTROL_RING, RECORD_ALIGNMENT = 16 };
 static inline size_t record_bytes(size_t content)
@@ -54,7 +54,7 @@ static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, long nanos
 }
 static inline void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
 
-/* ring.c: whoever calls is alone. */
+/* ring.c: one caller at a time. */
 enum ring_answer { RING_TAKEN, RING_FULL, RING_TOO_LARGE };
 enum ring_answer ring_put(struct control *control, uint64_t command, uint32_t code, const struct part *parts, int count);
 

@@ -19,9 +19,9 @@
 #endif
 
 enum { STAMPS = (CONTROL_RING - CONTROL_STAMPS) / 8 };
-static const long PATIENCE = 100 * 1000 * 1000;     /* nanoseconds until somebody who waits looks whether the worker lives */
-static const long FOR_ROOM = 20 * 1000 * 1000;      /* and until a launch goes the longer way, since the ring stays full */
-enum { LOOKS = 2000 };                              /* before somebody who waits sleeps */
+static const long PATIENCE = 100 * 1000 * 1000;     /* nanoseconds until a waiting thread checks the worker */
+static const long FOR_ROOM = 20 * 1000 * 1000;      /* and until a launch avoids a ring that stays full */
+enum { LOOKS = 2000 };                              /* before a waiting thread sleeps */
 static const uintptr_t PLACES[] = {0x200000000000, 0x300000000000, 0x100000000000, 0x400000000000};
 static const size_t LARGEST = (size_t)1 << 38, SMALLEST = (size_t)1 << 30;
 

@@ -23,7 +23,7 @@ hipError_t device_check(int device);     /* is there such a device? */
 const struct device_facts *device_facts(int device);
 hipError_t device_wait(uint64_t command); /* until everything up to this command has run */
 bool device_done(uint64_t command);
-bool device_tried(void);                 /* somebody has asked for it: its parts may have something */
+bool device_tried(void);                 /* it was requested: its parts may have something */
 void device_after_fork(void);
 bool device_failed(void);                /* nothing that is not done will be */
 bool device_lost(void);                  /* the worker has ended, and not by itself */

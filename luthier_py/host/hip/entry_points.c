@@ -1,4 +1,4 @@
-/* Functions that programs look up by name, names that they look up by number, and callbacks that nobody calls. */
+/* Functions that programs look up by name, names that they look up by number, and callbacks that are never called. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ const char *hipApiName(unsigned id)
     return "unknown";
 }
 
-/* Of profilers that stand beside the runtime (roctracer): there is nothing that would tell them of calls. */
+/* For profilers beside the runtime (roctracer): nothing reports calls to them. */
 hipError_t hipRegisterApiCallback(unsigned id, void *function, void *data)
 {
     return (void)id, (void)function, (void)data, hipErrorNotSupported;

@@ -64,7 +64,7 @@ hipError_t hipEventRecordWithFlags(event_t event, stream_t handle, unsigned flag
 
 hipError_t hipEventRecord(event_t event, stream_t handle) { return hipEventRecordWithFlags(event, handle, 0); }
 
-/* Whoever asks for what a capture has recorded ends that; and a capture may forbid to ask at all. */
+/* A query of what a capture has recorded ends that; and a capture may forbid all queries. */
 static hipError_t check_question(const struct event *event)
 {
     if (capture_goes_on(event->capture, true))

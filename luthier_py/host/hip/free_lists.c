@@ -59,7 +59,7 @@ bool pool_give_back(struct pool *pool, uint64_t hold)
     return any;
 }
 
-/* A pool that was destroyed goes when nothing of it is left. */
+/* A destroyed pool is freed when nothing of it is left. */
 static void settle(struct pool **place)
 {
     struct pool *pool = *place;
@@ -125,7 +125,7 @@ void pool_take_back(struct allocation memory, struct work *freed)
 {
     struct pool *pool = memory.pool;
     struct block *block = calloc(1, sizeof *block);
-    if (!block) { /* it is not kept */
+    if (!block) { /* it is not cached */
         work_await(&freed);
         work_exchange(&freed, NULL);
         memory_unmake(memory);

@@ -1,6 +1,6 @@
 /* Graphs: nodes with edges between them, and what each kind of node does. An executable is a copy of a graph whose nodes
- * are in an order that the edges allow. Nodes of an executable are nobody's to name: programs name them by those that they
- * were copied from, which is what `origin` remembers, a number that is never used again.
+ * are in an order that the edges allow. Programs have no handles of an executable's nodes: they name them by those that
+ * they were copied from, whose number, never used again, is `origin`.
  */
 #ifndef LUTHIER_GRAPH_H
 #define LUTHIER_GRAPH_H
@@ -48,7 +48,7 @@ struct content {
         struct { struct allocate_params params; struct reservation *memory; } allocate;
         struct { void *address; struct reservation *memory; } free;
         struct semaphore_params semaphores;
-        struct batch_params batch; /* with operations of its own */
+        struct batch_params batch; /* with its own operations */
     };
 };
 
@@ -112,7 +112,7 @@ void content_discard(const struct node_kind *kind, struct content *content);
 /* A new node after `count` others; what `content` holds becomes the node's, also when this fails. */
 hipError_t graph_add(struct graph *graph, const struct node_kind *kind, struct content *content, struct node *const *before,
                      size_t count, struct node **node);
-/* The same where a program asks: `error` is of what was prepared, `before` unchecked. */
+/* The same on a program's call: `error` is of what was prepared, `before` unchecked. */
 hipError_t node_add(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                     const struct node_kind *kind, hipError_t error, struct content *content);
 /* Other content for a node of that kind, or for its copy in an executable if it fits there. */

@@ -1,4 +1,4 @@
-/* Graphs as programs build them: made, joined, cloned, taken apart, and asked. */
+/* Graphs as programs build them: made, joined, cloned, dismantled, and queried. */
 #include "checks.h"
 #include "graph.h"
 #include "streams.h"
@@ -200,7 +200,7 @@ hipError_t hipGraphExecNodeSetParams(struct graph *executable, struct node *node
     return exec_set(executable, node, kind_of(params->type), error, &content);
 }
 
-/* hipGraphDebugDotPrint: a graph in the language of Graphviz, with its children as graphs of their own. */
+/* hipGraphDebugDotPrint: a graph in the language of Graphviz, with its children as separate graphs. */
 
 enum { HANDLES = 1 << 10, VERBOSE = 1 };
 

@@ -23,7 +23,7 @@ struct payload { uint64_t slots[LANES][SLOTS]; };
 struct buffer {
     struct header *headers;
     struct payload *payloads;
-    uint64_t doorbell; /* of a signal, which nobody listens to */
+    uint64_t doorbell; /* of a signal, which no thread waits for */
     _Atomic uint64_t free_stack, ready_stack;
     uint64_t mask;     /* of a stack's word: the packet's number; above it, a tag against reuse */
     uint64_t signal[8];
@@ -31,7 +31,7 @@ struct buffer {
 };
 /* A message: words that arrive a few at a time. */
 struct message { uint64_t *words; size_t count; bool used; };
-/* Where a line goes, and how many characters of it have gone there; negative once that failed. */
+/* A line's file, and how many of its characters were written; negative once that failed. */
 struct output { FILE *file; int count; };
 
 static struct buffer *buffer;
@@ -173,8 +173,8 @@ static void answer_print(uint64_t *slots)
     *message = (struct message){NULL, 0, false};
 }
 
-/* A lane's address to be freed, or 0 and the bytes that it wants; the answer is where they are, or NULL. Kernels run,
- * so nothing may wait for the device here.
+/* A lane's address to be freed, or 0 and the bytes that it requests; the answer is where they are, or NULL. Kernels
+ * run, so nothing may wait for the device here.
  */
 static void answer_memory(uint64_t *slots)
 {

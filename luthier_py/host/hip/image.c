@@ -1,6 +1,6 @@
 /* How long a code object or a bundle in memory is: its loader is given an address and no size.
  *
- * What stands in it may be anything: memory is read through the kernel, which knows whether it is there.
+ * Its content may be anything: memory is read through the kernel, which checks that it is mapped.
  */
 #include <elf.h>
 #include <errno.h>

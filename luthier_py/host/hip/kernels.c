@@ -51,7 +51,7 @@ hipError_t hipFuncGetAttributes(struct function_attributes *attributes, const vo
     return hipSuccess;
 }
 
-/* A limit is remembered; how LDS and cache share their memory is nothing that these devices could be told. */
+/* A limit is stored; how LDS and cache share their memory cannot be set on these devices. */
 hipError_t hipFuncSetAttribute(const void *function, int attribute, int value)
 {
     struct kernel *kernel;

@@ -1,7 +1,7 @@
 /* Launches of one grid.
  *
- * Every entry has errors of its own for shapes that no device takes, as AMD's runtime has (ROCm/clr, hip_module.cpp): those
- * that are given a kernel's handle say hipErrorInvalidValue, the others hipErrorInvalidConfiguration.
+ * Every entry has separate errors for shapes that no device takes, as AMD's runtime has (ROCm/clr, hip_module.cpp):
+ * those that are given a kernel's handle say hipErrorInvalidValue, the others hipErrorInvalidConfiguration.
  */
 #include <string.h>
 
@@ -165,8 +165,8 @@ hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct ker
     return error ? error : launch_on(c->stream, &all);
 }
 
-/* Their grid counts work-items. Kernels of HIP are compiled for whole work-groups alone, unless somebody asks for others
- * (clang's -fno-offload-uniform-block). */
+/* Their grid counts work-items. Kernels of HIP are compiled for whole work-groups alone, unless the build requests
+ * others (clang's -fno-offload-uniform-block). */
 hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
                                     unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
                                     void **args, void **extra, event_t start, event_t stop, unsigned flags)

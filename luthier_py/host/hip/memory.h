@@ -1,4 +1,4 @@
-/* Memory: what programs have, where it comes from and where it goes. */
+/* Memory: what programs have, how it is allocated and freed. */
 #ifndef LUTHIER_MEMORY_H
 #define LUTHIER_MEMORY_H
 
@@ -30,7 +30,7 @@ bool memory_is_fine_grained(enum kind kind, unsigned flags);
 bool memory_take_room(int device, size_t bytes); /* what hipMemGetInfo counts; false: there is none */
 void memory_give_room(int device, size_t bytes);
 size_t memory_left(int device);
-enum { MEMORY_OF_KERNELS = 1 << 30 };     /* a flag: what kernels have asked for */
+enum { MEMORY_OF_KERNELS = 1 << 30 };     /* a flag: what kernels have allocated */
 size_t memory_of(int device, void ***all); /* the device memory that programs have there: a list to be freed */
 hipError_t memory_try(struct allocation *wanted); /* its address; not in the table yet */
 hipError_t memory_unmake(struct allocation memory);
@@ -77,7 +77,7 @@ void pinned_after_fork(void);
 
 /* free_lists.c: memory that pools keep to be given again. */
 void pool_take_back(struct allocation memory, struct work *freed); /* takes the reference: what has to be done before */
-void pools_settle(void);                   /* streams were waited for: what is above thresholds goes back to the device */
+void pools_settle(void);                   /* streams were waited for: return what is above thresholds to the device */
 bool pools_give_back(void);                /* all that can be spared; whether there was anything */
 void pools_after_fork(void);
 
@@ -85,7 +85,7 @@ void pools_after_fork(void);
 bool graph_memory_free(void *address, struct stream *stream, hipError_t *error); /* NULL: waits; false: no graph names it */
 
 /* reservations.c */
-bool reservations_settle(void); /* what nobody uses goes back to the device; whether there was anything */
+bool reservations_settle(void); /* return what is unused to the device; whether there was anything */
 void reservations_after_fork(void);
 
 #endif

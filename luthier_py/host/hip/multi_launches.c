@@ -1,7 +1,7 @@
 /* Launches of one grid on each of several devices.
  *
  * Devices carry out launches one after the other, so grids that wait for each other (multi_grid_group::sync) would wait for
- * ever: their kernels are told how many grids there are, and the worker gives them no words to wait on, which ends such a
+ * ever: their kernels get the number of grids, and the worker gives them no words to wait on, which ends such a
  * kernel with a fault. hipDeviceAttributeCooperativeMultiDeviceLaunch is 0 accordingly.
  */
 #include <stdlib.h>

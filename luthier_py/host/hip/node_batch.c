@@ -1,5 +1,5 @@
 /* Nodes of memory operations in batches, and of external semaphores, of which there are none here: these nodes can be made
- * and asked, and a launch with a semaphore in them is an error.
+ * and queried, and a launch with a semaphore in them is an error.
  */
 #include <stdlib.h>
 #include <string.h>

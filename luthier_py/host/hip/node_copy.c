@@ -1,5 +1,5 @@
 /* Copy nodes: blocks in three dimensions, lines, lines to and from symbols, and blocks as the driver's interface says them.
- * The kind of a copy is compared when an executable changes, and must not contradict what HIP knows of the addresses.
+ * The kind of a copy is compared when an executable changes, and must not contradict HIP's table of addresses.
  */
 #include <string.h>
 

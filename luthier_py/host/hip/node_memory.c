@@ -1,7 +1,8 @@
-/* Nodes that allocate and free. An address is reserved when its node is made, and stays the same for all launches until no
- * node names it any more; whether a launch has allocated it and nobody has freed it since is known as soon as these are asked
- * for, whenever they come about. hipFree and hipFreeAsync free it as well, and keep the address for the nodes. When the last
- * node is gone, the memory goes as soon as what was before its last free is done; nobody waits for that.
+/* Nodes that allocate and free. An address is reserved when its node is made, and stays the same for all launches until
+ * no node names it any more; whether a launch has allocated it and nothing has freed it since is known as soon as these
+ * are requested, whenever they happen. hipFree and hipFreeAsync free it as well, and keep the address for the nodes.
+ * When the last node is destroyed, the memory is freed as soon as what preceded its last free is done; no thread waits
+ * for that.
  */
 #include <stdlib.h>
 
@@ -268,7 +269,7 @@ hipError_t memory_nodes_start(const struct graph *executable)
     return error;
 }
 
-/* What a device has for graphs: nothing is kept beyond what is used. */
+/* What a device has for graphs: nothing is cached beyond what is used. */
 
 hipError_t hipDeviceGetGraphMemAttribute(int device, int attribute, void *value)
 {

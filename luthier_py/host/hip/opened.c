@@ -1,8 +1,8 @@
 /* Memory that other programs see: handles that name it, and what this program has opened of others'.
  *
- * A handle names the exporter's arena as the file that it is (/proc/PROCESS/fd/NUMBER), and a part of it. Whoever opens it
- * maps the pages at a place of its own arena, so its kernels and its host code reach them like memory of its own; they stay
- * there when the exporter ends. What a handle names is opened once, and counted.
+ * A handle names the exporter's arena as the file that it is (/proc/PROCESS/fd/NUMBER), and a part of it. The importer
+ * maps the pages in its arena, so its kernels and its host code access them like its own memory; they stay there when
+ * the exporter ends. What a handle names is opened once, and counted.
  */
 #include <stdio.h>
 #include <stdlib.h>

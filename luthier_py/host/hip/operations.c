@@ -30,7 +30,8 @@ static hipError_t launch(const struct operation *operation, uint64_t *command)
     return error;
 }
 
-/* Memory that HIP does not know may not be there: the kernel looks, and nobody faults. Rows of one width, many at a time. */
+/* Memory that HIP does not track may not be mapped: the kernel checks, without a fault. Rows of one width, many at a
+ * time. */
 static hipError_t copy_unknown(struct iovec *to, struct iovec *from, size_t rows)
 {
     size_t bytes = rows * to->iov_len;

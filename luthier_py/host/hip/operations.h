@@ -35,7 +35,7 @@ uint64_t launches_count(void); /* that were handed to the device */
 void launches_after_fork(void);
 void operation_discard(struct operation *operation);
 
-/* perform.c: put on a stream, or kept in the graph that it is captured into; what the operation holds is taken. */
+/* perform.c: put on a stream, or recorded in the graph that it is captured into; takes what the operation holds. */
 hipError_t perform(stream_t stream, struct operation *operation);
 hipError_t perform_and_wait(stream_t stream, struct operation *operation);
 

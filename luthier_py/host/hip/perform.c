@@ -1,4 +1,4 @@
-/* Operations of programs: put on streams, or kept in the graph that a stream is captured into. */
+/* Operations of programs: put on streams, or recorded in the graph that a stream is captured into. */
 #include <stdlib.h>
 
 #include "captures.h"

@@ -2,9 +2,9 @@
  * that others may have mapped stay the file's (registrations.c).
  *
  * The arena mirrors the program's address space in windows: a page of a window has one place in the arena, so ranges
- * that share a page share its place too. Device addresses are those of the arena. What is written to pages between copy and
- * exchange would be lost: other threads wait in that moment (native/hold.c), and what exchanges has a stack of its own, since
- * the caller's may be registered.
+ * that share a page share its place too. Device addresses are those of the arena. What is written to pages between copy
+ * and exchange would be lost: other threads wait in that moment (native/hold.c), and the exchange runs on a separate
+ * stack, since the caller's may be registered.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void *own_stack(void)
     return stack;
 }
 
-/* With a stack of its own; the lock is held. */
+/* On a separate stack; the lock is held. */
 static hipError_t apart(hipError_t (*function)(struct range), struct range pages)
 {
     if (!own_stack() || getcontext(&exchange.there) < 0)
@@ -152,7 +152,7 @@ void pinned_after_fork(void)
     windows = NULL;
 }
 
-/* `pages` of the arena are nobody's any more. */
+/* `pages` of the arena are no longer used. */
 static hipError_t forget(struct registration **place, struct range pages)
 {
     struct registration *registration = *place;
@@ -220,8 +220,9 @@ static struct registration **find_place(uintptr_t address)
     return place;
 }
 
-/* Memory that was freed without being unregistered, and is given out again at the same address, may be registered again, as
- * in AMD's runtime, which does not ask what is registered. True: it is, since no more of it is wanted than there was. */
+/* Memory that was freed without being unregistered, and is given out again at the same address, may be registered
+ * again, as in AMD's runtime, which does not check what is registered. True: it is, since no more of it is requested
+ * than there was. */
 static bool still_registered(uintptr_t start, size_t bytes, hipError_t *error)
 {
     struct registration **place = find_place(start);

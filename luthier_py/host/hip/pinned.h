@@ -21,7 +21,7 @@ uintptr_t device_address(uintptr_t address); /* 0: it is in no window */
 const struct registration *covering(uintptr_t start, uintptr_t end, const struct registration *but);
 
 /* Pages of files that other processes may have, too. */
-bool file_find(struct range pages, struct shared_file *file); /* false: they are none, or nobody finds the file */
+bool file_find(struct range pages, struct shared_file *file); /* false: they are none, or the file is not found */
 bool file_is_there(struct range pages, const struct shared_file *file); /* as it was registered; without a name: the arena */
 hipError_t file_enter(struct range pages, const struct shared_file *file);
 hipError_t file_leave(struct range pages);

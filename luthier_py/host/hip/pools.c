@@ -1,9 +1,10 @@
-/* Memory pools: blocks that are kept when they are freed, and given again to whoever may have them.
+/* Memory pools: blocks that are cached when they are freed, and allocated again to streams that may use them.
  *
- * A block that is free knows the work after which nobody uses it. The stream of that work may have it at once, others if their
- * next work comes after that one, or if it is done; the program's attributes say which of these count. A block is given for
- * exactly the bytes that it has, so an access beyond what was asked for is found. What is above the threshold goes back to
- * the device when somebody has waited for a stream. A pool that was destroyed stays until its last block is back.
+ * A free block records the work after which no stream uses it. The stream of that work may have it at once, others if
+ * their next work comes after that one, or if it is done; the program's attributes say which of these count. A block is
+ * given for exactly the bytes that it has, so an access beyond what was requested is found. What is above the threshold
+ * goes back to the device when a thread has waited for a stream. A pool that was destroyed stays until its last block
+ * is back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +146,7 @@ static bool fits(struct pool *pool, size_t bytes)
     return !pool->most || (reserved <= pool->most && bytes <= pool->most - reserved);
 }
 
-/* A new block; what is kept makes room for it. */
+/* A new block; cached ones are freed to make room. */
 static hipError_t grow(struct pool *pool, size_t bytes, struct allocation *memory)
 {
     pthread_mutex_lock(&pooling);
@@ -171,7 +172,7 @@ static struct block *find_block(struct pool *pool, size_t bytes, const struct st
     return block;
 }
 
-/* With one that is kept for others the stream waits, which is the last resort: it holds the program up. */
+/* For one cached for other streams the stream waits, as the last resort: that delays the program. */
 static hipError_t obtain(struct pool *pool, size_t bytes, struct stream *stream, struct allocation *memory)
 {
     struct operation nothing = {.kind = OPERATION_NOTHING};

@@ -14,7 +14,7 @@ enum { NO_ACCESS = 0, READ_ONLY = 1, READ_WRITE = 3 };   /* hipMemAccessFlags */
 struct pool_properties { int allocation_type, handle_types; struct location location; void *security; size_t most; };
 struct access { struct location location; int flags; };
 
-/* Free; when `freed` is done, nobody uses it (NULL: nobody does). */
+/* Free; unused when `freed` is done (NULL: it is now). */
 struct block { struct block *next; struct allocation memory; struct work *freed; };
 struct pool {
     int device, handle_types;

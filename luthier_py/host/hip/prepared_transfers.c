@@ -1,7 +1,7 @@
 /* Copies and fills as they are checked.
  *
- * Copies between addresses: lines, boxes, variables. A kind that calls a side the device's wants memory there that HIP knows;
- * of a line one side is enough. Else the addresses alone say what is copied.
+ * Copies between addresses: lines, boxes, variables. A kind that calls a side the device's requires memory there that
+ * HIP allocated; of a line one side is enough. Else the addresses alone say what is copied.
  */
 #include "checks.h"
 #include "memory.h"
@@ -129,7 +129,7 @@ hipError_t driver_copy_prepare(const struct driver_copy *copy, struct operation 
     return box_prepare(&box, operation);
 }
 
-/* Fills: `count` elements of 1, 2 or 4 bytes in each row, of memory that HIP knows. */
+/* Fills: `count` elements of 1, 2 or 4 bytes in each row, of memory that HIP tracks. */
 
 /* Bytes that a fill spans; 0 where its numbers make no sense. */
 static size_t span(const struct fill *fill)

@@ -56,7 +56,7 @@ hipError_t hipDeviceGetName(char *name, int size, int device)
 
 hipError_t hipDeviceGetUuid(char *uuid, int device)
 {
-    enum { NAME_BYTES = 256 }; /* it stands behind the name, since HIP 6 */
+    enum { NAME_BYTES = 256 }; /* it follows the name, since HIP 6 */
     memcpy(uuid, (const char *)device_facts(device)->properties[1] + NAME_BYTES, 16);
     return hipSuccess;
 }

@@ -1,6 +1,6 @@
 /* What programs advise for parts of managed memory, and what they may ask of memory: remembered, and without any other effect.
  *
- * Pieces are whole pages, as the driver has them, lie apart and are ordered by address; where there is none, nothing was said.
+ * Pieces are whole pages, as in the driver, disjoint and ordered by address; where there is none, nothing was advised.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static size_t first_of(uintptr_t address)
     return place;
 }
 
-/* No piece goes across an address. */
+/* Split the piece that spans an address. */
 static bool split(uintptr_t address)
 {
     size_t place = first_of(address);
@@ -143,7 +143,7 @@ static hipError_t advise(const void *address, size_t bytes, enum advice advice, 
     return good ? hipSuccess : hipErrorOutOfMemory;
 }
 
-/* What is said of the grain is of the whole allocation, which is what the worker knows. */
+/* Advice about the grain is for the whole allocation, as the worker stores it. */
 hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int device)
 {
     hipError_t error = advise(address, bytes, (enum advice)advice, device);
@@ -152,7 +152,7 @@ hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int devic
     return device_ask(MESSAGE_GRAIN, (uint64_t[]){(uintptr_t)address, advice == NOT_COARSE}, 2, NULL);
 }
 
-/* Memory is near to everybody; it only counts where it was wanted last. */
+/* Memory is near to all devices; only the last place requested is stored. */
 hipError_t hipMemPrefetchAsync(const void *address, size_t bytes, int device, stream_t stream)
 {
     (void)stream;
@@ -233,7 +233,7 @@ static hipError_t answer(void *data, size_t bytes, int attribute, const struct s
     }
 }
 
-/* Of memory that is not managed they tell how coherent it is, and nothing else, as AMD's runtime. */
+/* Of memory that is not managed they report coherence alone, as AMD's runtime. */
 hipError_t hipMemRangeGetAttributes(void **data, size_t *bytes, int *attributes, size_t number, const void *address,
                                     size_t range_bytes)
 {

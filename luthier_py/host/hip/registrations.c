@@ -64,7 +64,7 @@ bool file_is_there(struct range pages, const struct shared_file *file)
     return found.inode == file->inode && found.offset + (pages.start - found.start) == file->offset;
 }
 
-/* The worker gets it from a descriptor, which stands for the file whatever becomes of its name. */
+/* The worker gets it from a descriptor, which denotes the file even if it is renamed. */
 hipError_t file_enter(struct range pages, const struct shared_file *file)
 {
     char name[64];

@@ -13,7 +13,7 @@ struct reservation {
     unsigned nodes;        /* that allocate or free it */
     bool live, has_free;   /* allocated, and not freed; a node frees it */
     unsigned makers, freers; /* executables that allocate it, and that free it */
-    struct work *freed;      /* after which nobody uses it; NULL: nobody does */
+    struct work *freed;      /* after which it is unused; NULL: it is now */
 };
 
 extern struct reservation *reservations;

@@ -75,7 +75,8 @@ void shared_event_free(struct shared_event *event)
     free(event);
 }
 
-/* Who a process is, 0 if it has ended: also before somebody has waited for it, but not while only its first thread has. */
+/* A process's identity, 0 if it has ended: also before its parent has waited for it, but not while only its first
+ * thread has. */
 static uint64_t identity(uint32_t process)
 {
     char name[32], line[1024], state = 'X';
@@ -97,7 +98,7 @@ static uint64_t identity(uint32_t process)
 
 static bool is_alive(uint64_t owner) { return owner && identity(owner & ((1u << PROCESS_BITS) - 1)) == owner; }
 
-/* Its place was taken before the number was known to anybody. */
+/* Its place was taken before any process had the number. */
 static bool is_done(const struct shared_event *event, uint64_t number)
 {
     for (struct place *place = event->page->places; number && place < event->page->places + PLACES; place++)

@@ -139,7 +139,7 @@ hipError_t hipStreamQuery(stream_t handle)
     return error ? error : stream_finished(stream) || device_lost() ? device_wait(0) : hipErrorNotReady;
 }
 
-/* The default stream has none to tell, as in AMD's runtime. */
+/* The default stream has none to report, as in AMD's runtime. */
 hipError_t hipStreamGetFlags(stream_t handle, unsigned *flags)
 {
     if (stream_is_null(stream_of(handle)))

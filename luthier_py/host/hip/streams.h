@@ -48,7 +48,7 @@ hipError_t operation_put(struct stream *stream, const struct operation *operatio
 void work_exchange(struct work **place, struct work *work); /* takes `work`, lets the one that was there go */
 uint64_t work_time(struct work *const *place); /* nanoseconds when an event was recorded */
 void work_after_fork(void);
-void stream_begin(struct stream *stream); /* until stream_end nobody else puts anything on it */
+void stream_begin(struct stream *stream); /* until stream_end no other thread puts anything on it */
 void stream_end(struct stream *stream);
 void stream_enter(struct stream *stream);
 void stream_leave(struct stream *stream); /* nothing is left on it */

@@ -39,7 +39,7 @@ hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, int kin
     return line(to, from, bytes, kind, true, stream);
 }
 
-/* What stays on the device is done before what comes after it on the default stream; nobody waits for it here. */
+/* What stays on the device is done before what follows it on the default stream; no thread waits for it here. */
 hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind)
 {
     return line(to, from, bytes, kind, !(memory_needs_no_wait(to) && memory_needs_no_wait(from)), NULL);

@@ -49,7 +49,7 @@ bool from_device(int kind);
 hipError_t copy_prepare(const struct transfer *copy, struct operation *operation);
 hipError_t line_prepare(void *to, const void *from, size_t bytes, int kind, struct operation *operation);
 hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
-void copy3d_describe(const struct transfer *copy, struct copy3d *all); /* as hipMemcpy3D would be told */
+void copy3d_describe(const struct transfer *copy, struct copy3d *all); /* as for hipMemcpy3D */
 hipError_t fill_prepare(const struct fill *fill, struct operation *operation);
 hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t offset, void **place);
 

@@ -1,8 +1,8 @@
 /* Virtual memory management: addresses that are reserved, memory that is made, and which of it is seen where.
  *
- * Memory that is made is a file of its own (a memfd), so it lasts as long as anybody has it: this program, another one that
- * imported its descriptor, or a place where it is mapped. Places are parts of the arena. Kernels reach a place as soon as one
- * device has access to it: what one device sees, all see.
+ * Memory that is made is a separate file (a memfd), so it lasts as long as any of these use it: this program, another
+ * one that imported its descriptor, a place where it is mapped. Places are parts of the arena. Kernels reach a place as
+ * soon as one device has access to it: what one device sees, all see.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -206,7 +206,7 @@ hipError_t hipMemExportToShareableHandle(void *shared, struct backing *backing, 
     return file < 0 ? hipErrorOutOfMemory : hipSuccess;
 }
 
-/* It keeps a descriptor of its own, in any process. */
+/* It keeps a separate descriptor, in any process. */
 hipError_t hipMemImportFromShareableHandle(struct backing **backing, void *shared, int type)
 {
     char link[64], name[64] = "";

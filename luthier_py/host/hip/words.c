@@ -1,7 +1,7 @@
 /* Words in memory that streams write, and wait for.
  *
- * They are done like host functions, on threads of the streams' own: who waits for a word looks at it now and then, and
- * holds up nobody but its stream. What a kernel or another stream writes is seen here, since all of it is one memory.
+ * They are done like host functions, on the streams' threads: a thread that waits for a word polls it now and then, and
+ * delays only its stream. What a kernel or another stream writes is seen here, since all of it is one memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static bool met(const struct step *s)
     }
 }
 
-/* Sooner at first; after a fault nobody writes any more. */
+/* Polls sooner at first; after a fault no kernel writes any more. */
 static void await_word(const struct step *s)
 {
     struct timespec pause = {.tv_nsec = 20 * 1000};

@@ -25,7 +25,7 @@ struct work {
 extern pthread_mutex_t engine; /* of all works and queues */
 extern pthread_cond_t idled;   /* a stream is driven no more */
 
-/* traces.c: if somebody wants a trace. `command`: by which the worker does it; 0: it was done here, from `begin` on. */
+/* traces.c: if a trace is requested. `command`: by which the worker does it; 0: it was done here, from `begin` on. */
 void trace_asked(struct work *work);
 void trace_work(const struct work *work, uint64_t begin, uint64_t command);
 
@@ -37,7 +37,7 @@ void let_work_go(struct work *work);
 bool step(struct stream *stream, bool patient);
 
 /* drivers.c; the lock is held. Carry out what is on a stream: all of it, on a thread of our own; or what comes up to `until`
- * and no host functions, as whoever has put it there. What is left then goes to a thread. */
+ * and no host functions, as the thread that put it there. What is left then is passed to a thread. */
 void drive(struct stream *stream, const struct work *until, bool patient);
 void drivers_after_fork(void);
 

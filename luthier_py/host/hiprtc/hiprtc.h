@@ -15,7 +15,7 @@
 
 #define API __attribute__((visibility("default")))
 
-/* Kinds of handles, apart from those of the HIP runtime: in libamdhip64 one table has both. */
+/* Kinds of handles, distinct from those of the HIP runtime: in libamdhip64 one table has both. */
 enum handle_kind { HANDLE_PROGRAM = 64, HANDLE_LINK };
 
 /* text.c: a message that grows. `bad` stays set once there was no memory. */

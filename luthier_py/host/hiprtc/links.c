@@ -15,7 +15,7 @@ enum { LAST_FOREIGN_INPUT = 5 }; /* CUDA's kinds come first */
 /* hipError_t */
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONFIGURATION = 9, INVALID_IMAGE = 200, INVALID_HANDLE = 400 };
 
-struct output { char *log; size_t bytes; }; /* where the caller wants to read what the linker says */
+struct output { char *log; size_t bytes; }; /* where the caller reads the linker's messages */
 struct link {
     struct text options, inputs; /* as LINK has them */
     uint32_t option_count, input_count;
@@ -56,7 +56,7 @@ static bool add_compiler_options(struct link *link, const char *const *options, 
     return true;
 }
 
-/* Values are numbers or pointers, each in a void *. What only CUDA knows is passed over. */
+/* Values are numbers or pointers, each in a void *. Options of CUDA alone are skipped. */
 static bool read_options(struct link *link, unsigned count, const int *options, void **values)
 {
     const char *const *compiler = NULL;

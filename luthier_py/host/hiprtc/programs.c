@@ -1,4 +1,4 @@
-/* Programs: their source and headers, what compiling them gave, and the names of what they asked for.
+/* Programs: their source and headers, what compiling them gave, and the names that they requested.
  *
  * Arguments are judged as ROCm's library does (clr, hiprtc.cpp), where it looks at them at all: pointers before handles,
  * and a handle that is none is HIPRTC_ERROR_INVALID_PROGRAM. Names after compilation and before it have the errors

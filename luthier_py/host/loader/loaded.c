@@ -51,7 +51,8 @@ __attribute__((constructor)) static void find_own_program(int count, char **give
 
 const char *own_program(void) { return *program ? program : NULL; }
 
-/* What kind of file it is: a program that asks for the machine's loader, a script, whose first line is kept, or neither. */
+/* What kind of file it is: a program that requests the machine's loader, a script, whose first line is saved, or
+ * neither. */
 static enum { OTHER, PROGRAM, SCRIPT } kind_of(const char *path, char line[LINE])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), kind = OTHER;
@@ -104,7 +105,7 @@ bool load_by_name(struct loaded *to, const char *path, char *const *given, char 
     if (!loader || !libraries || !preloaded || !strstr(preloaded, OURS) || !given || !given[0])
         return false;
     const char *script[MOST_OF_A_SCRIPT];
-    size_t begun = MOST_OF_A_SCRIPT; /* what stands before `given` is put in from behind */
+    size_t begun = MOST_OF_A_SCRIPT; /* what precedes `given` is put in from behind */
     if (*program && strcmp(path, "/proc/self/exe") == 0)
         path = program;
     const char *name = given[0];

@@ -1,4 +1,4 @@
-/* Calls by which a process becomes another program, or starts one, and the one by which it asks which program it is. */
+/* Calls by which a process becomes another program, or starts one, and the one that returns which program it is. */
 #include <alloca.h>
 #include <dlfcn.h>
 #include <spawn.h>
@@ -33,7 +33,7 @@ static size_t count_of(char *const *words)
     return count;
 }
 
-/* Room for a command on the stack of whoever asks: a child of vfork must not allocate. */
+/* Room for a command on the caller's stack: a child of vfork must not allocate. */
 #define ROOM_FOR(loaded, argv)                                                                                            \
     struct loaded loaded;                                                                                                 \
     loaded.words = alloca((count_of(argv) + BEFORE + MOST_OF_A_SCRIPT + 1) * sizeof *loaded.words)
@@ -81,7 +81,7 @@ API int execvpe(const char *name, char *const argv[], char *const envp[])
 
 API int execvp(const char *name, char *const argv[]) { return execvpe(name, argv, environ); }
 
-/* The words that come one by one, and what stands behind them. */
+/* The words passed one by one, and what follows them. */
 #define WORDS_OF(argv, first, more)                                                                                       \
     va_list more;                                                                                                         \
     va_start(more, first);                                                                                                \

@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-static char **kept; /* what was kept before is not freed: a thread may read it */
+static char **kept; /* an earlier copy is not freed: a thread may read it */
 
 static size_t count_variables(char *const *variables)
 {
@@ -31,7 +31,7 @@ __attribute__((constructor)) void environment_keep(void)
     size_t count = count_variables(environ);
     char **copy = getauxval(AT_SECURE) ? NULL : calloc(count + 1, sizeof *copy);
     for (size_t i = 0; copy && i < count; i++)
-        copy[i] = strdup(environ[i]); /* without memory for one those behind it are not kept */
+        copy[i] = strdup(environ[i]); /* without memory for one those after it are not copied */
     kept = copy;
 }
 

@@ -47,7 +47,7 @@ struct held hold_writers(uintptr_t start, size_t bytes, bool of_file)
     sigset_t all;
     if (near((uintptr_t)&held, start, bytes) || near((uintptr_t)&errno, start, bytes) || (held.fd = device(of_file)) < 0)
         return held;
-    sigfillset(&all); /* a handler could wait, and nobody would let it go */
+    sigfillset(&all); /* a handler could wait, and no thread would release it */
     pthread_sigmask(SIG_SETMASK, &all, &held.signals);
     for (uintptr_t page = start; !of_file && page < start + bytes; page += 4096)
         (void)*(volatile const char *)page; /* only pages that are there can be protected */

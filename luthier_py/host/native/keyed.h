@@ -1,4 +1,4 @@
-/* Rows by an address: a table that grows. Whoever has it holds a lock of its own; rows move when others are added or removed. */
+/* Rows by an address: a table that grows. The caller holds its own lock; rows move when others are added or removed. */
 #ifndef LUTHIER_KEYED_H
 #define LUTHIER_KEYED_H
 

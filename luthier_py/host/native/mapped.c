@@ -1,6 +1,6 @@
-/* What this process has mapped, as the kernel tells it in lines of /proc/self/maps; and files behind it, for which others
- * have a name: their own, or that of a descriptor of this process, which memory without a name (memfd_create, shm_open) and
- * deleted files have alone. */
+/* What this process has mapped, as the kernel lists it in /proc/self/maps; and files behind it, which other processes
+ * open by a name: the file's, or that of a descriptor of this process, the only name of memory without one
+ * (memfd_create, shm_open) and of deleted files. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 static const char DESCRIPTORS[] = "/proc/self/fd"; /* for this process; others know it by its number */
 
-/* By system calls: a library may stand for the C library's functions. */
+/* By system calls: a library may replace the C library's functions. */
 static int open_file(const char *name, int flags) { return (int)syscall(SYS_openat, AT_FDCWD, name, flags | O_CLOEXEC); }
 
 FILE *open_mappings(void)

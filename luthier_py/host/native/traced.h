@@ -8,7 +8,7 @@
 /* Fields that a kind (protocol.py, Traced) has no use for are 0; times are nanoseconds of CLOCK_MONOTONIC. */
 struct traced {
     uint32_t kind, process, thread, device;
-    uint64_t stream, handle, number; /* a stream's number, what the program calls it, and the number of what is told */
+    uint64_t stream, handle, number; /* a stream's number, the program's handle, and the number of what is reported */
     uint64_t asked, begin, end;      /* the program's call, and when it was carried out */
     uint64_t bytes;                  /* that were copied or filled */
     uint64_t name_bytes;             /* of a name, which follows */

@@ -20,7 +20,7 @@
 #include "protocol.h"
 
 enum { PARTS = 8, SOCKET_FD = 3 };
-static const unsigned long PERSONALITY_NOW = 0xffffffff; /* asks, and changes nothing */
+static const unsigned long PERSONALITY_NOW = 0xffffffff; /* queries, and changes nothing */
 
 void say(const char *format, ...)
 {
@@ -32,7 +32,7 @@ void say(const char *format, ...)
     size_t length = bytes < 0 ? 0 : (size_t)bytes < sizeof line - 1 ? (size_t)bytes : sizeof line - 2;
     line[length] = '\n';
     if (write(STDERR_FILENO, line, length + 1) < 0)
-        return; /* there is nobody to tell */
+        return; /* no reader is left */
 }
 
 int descriptor_out_of_the_way(int fd)
@@ -49,7 +49,7 @@ int descriptor_out_of_the_way(int fd)
 
 uint64_t descriptor_file(int fd)
 {
-    struct statx facts; /* by the system call: a library may stand for the C library's functions */
+    struct statx facts; /* by the system call: a library may replace the C library's functions */
     if (fd < 0 || syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &facts) < 0)
         return 0;
     return facts.stx_ino ^ ((uint64_t)facts.stx_dev_major << 56 | (uint64_t)facts.stx_dev_minor << 48);

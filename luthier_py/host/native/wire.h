@@ -21,8 +21,8 @@ bool wire_call(struct wire *wire, uint32_t code, const struct part *parts, int c
 bool wire_gone(const struct wire *wire);
 bool wire_taken(const struct wire *wire); /* the program has closed its descriptor, as some do with all that are open */
 void wire_close(struct wire *wire);
-int descriptor_out_of_the_way(int fd); /* the same file under a high number that nobody else uses */
-uint64_t descriptor_file(int fd);      /* a number of the file that it stands for; 0: for none */
+int descriptor_out_of_the_way(int fd); /* the same file under a high number that the program does not use */
+uint64_t descriptor_file(int fd);      /* a number of the file behind it; 0: none */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 /* Reading a reply. `bad` stays set once something was missing. */

@@ -1,8 +1,8 @@
 /* The loop over commands; see commands.py.
  *
- * In: the ring that the program writes, launches that are ready by what they begin with. Out: why it came back. Invariant:
- * whoever sleeps, program or worker, has said so before it looked for the last time, and is woken after that for which it
- * sleeps: what one side writes and then reads is in one order for both (seq_cst).
+ * In: the ring that the program writes, launches that are ready by what they begin with. Out: why it returned.
+ * Invariant: a side that sleeps, program or worker, has set its flag before its last look, and is woken after the event
+ * that it awaits: what one side writes and then reads is in one order for both (seq_cst).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "worker.h"
 
 enum { LOOKS = 2000, NAP_NANOSECONDS = 1000000 }; /* at an empty ring before it sleeps, with what is read still held */
-enum { MOST_TABLES = 16 }; /* of allocations that are kept for whoever reads them */
+enum { MOST_TABLES = 16 }; /* of allocations that are kept for their readers */
 enum { HEAD_WORDS = 8, ENTRIES = 2 * MOST_KNOWN };
 enum { CARRIED_OUT = -1 }; /* beside enum pause */
 
@@ -174,7 +174,7 @@ static int take_next(struct commands *commands)
     return record->command == commands->next ? CARRIED_OUT : ELSEWHERE;
 }
 
-/* The command in hand is done: tell the program, wake who waits for it. */
+/* The current command is done: report it, wake the thread that waits. */
 static void finish(struct commands *commands)
 {
     struct control *control = commands->control;

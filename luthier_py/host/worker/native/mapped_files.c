@@ -17,7 +17,7 @@ enum { MOST_FILES = 4096 };
 
 static struct { _Atomic uint64_t start, bytes; } files[MOST_FILES]; /* `bytes` 0: free */
 static _Atomic uint64_t lost;
-static _Atomic int32_t *failure; /* gets `failed`, and `text` is on stderr; NULL: whoever takes what was lost says so */
+static _Atomic int32_t *failure; /* gets `failed`, and `text` is on stderr; NULL: the reader of `lost` reports it */
 static int32_t failed;
 static const char *text;
 static uintptr_t page;
