@@ -1,7 +1,7 @@
 /* Copies and fills as they are checked.
  *
  * Copies between addresses: lines, boxes, variables. A kind that calls a side the device's requires memory there that
- * HIP allocated; of a line one side is enough. Else the addresses alone say what is copied.
+ * HIP tracks; of a line one side is enough. Else the addresses alone say what is copied.
  */
 #include "checks.h"
 #include "memory.h"

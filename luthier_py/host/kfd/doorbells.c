@@ -116,8 +116,7 @@ static void tell(const struct link_map *entry)
     free(data);
 }
 
-/* Whether nothing was appended to the list since the last look; its last entry is hashed only where a queue was `rung`.
- * */
+/* Whether nothing was appended to the list since the last look; the last entry is hashed only if a queue was `rung`. */
 static bool is_known(const struct r_debug *list, bool rung)
 {
     struct link_map entry;

@@ -6,8 +6,7 @@
 
 enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, NODE_EMPTY = 5 };
 
-/* `original`: the program's kernel, while its clone is in the node. `explained`: the worker says why there is no clone.
- * */
+/* `original`: the program's kernel, while its clone is in the node. `explained`: the worker prints why not. */
 struct graph_launch { struct node *node; struct copy *copy; void *original; struct launch_shape shape; bool off, explained; };
 
 /* Of a program; `shadow` is NULL where all of it runs as it is. */
