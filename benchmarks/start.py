@@ -1,4 +1,4 @@
-"""How long is a small program's whole run on the emulator, when everything it needs was translated before?
+"""How long is a small program's whole run on the emulator, bare and with a tool, when all it needs is cached?
 
 In: `--before FOLDER`, a checkout to compare with; `--repeats N`. Out: a table on stdout, and in start.md. The program
 is launches.c with 15 launches of vector_add, for whose own work milliseconds are enough; runs of checkouts and ways to
@@ -24,13 +24,16 @@ from luthier_py.samples import sample
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "start.md"
 LAUNCHES = "15"
+LAUNCH = ("--kernel", "vector_add", "--grid", "1", "--block", "64", "in:f32[64]=random:1", "in:f32[64]=random:2",
+          "out:f32[64]")
 SUBREAPER = 36  # prctl(2): workers, whose parents have ended, become children of this process
 TEXT = """# A program's start
 
 `python benchmarks/start.py` wrote this page: {machine}, the emulator as {target}. `benchmarks/launches.c` launches
-`vector_add` {launches} times, with a warm cache. Milliseconds from exec to the program's end, and in brackets of the
-processors, its worker's with them; the best of {repeats} runs in turn with each other{before}. Load when the page was
-written: {load} on {cores} cores, so the clock says little beside the other checkout's.
+`vector_add` {launches} times, with a warm cache; `run` launches it once, `disasm` shows it. Milliseconds from exec to
+the program's end, and in brackets of the processors, its worker's with them; the best of {repeats} runs in turn with
+each other{before}. Load when the page was written: {load} on {cores} cores, so the clock says little beside the other
+checkout's.
 
 {table}
 """
@@ -59,9 +62,15 @@ def ways(program: Path, checkout: Path, library: str) -> dict[str, tuple[list[st
     os.environ["PYTHONPYCACHEPREFIX"] = str(program.parent / "compiled")
     command = [str(program), str(sample("vector_add").path), LAUNCHES]
     own = {**os.environ, "LUTHIER_DEVICE": f"emulator:{TARGET}", "LD_LIBRARY_PATH": library}
-    luthier = [sys.executable, "-m", "luthier_py", "exec", "--device", f"emulator:{TARGET}", "--", *command]
-    return {"by itself": (command, own),
-            "`luthier exec`": (luthier, {**os.environ, "PYTHONPATH": str(checkout)})}
+    luthier = [sys.executable, "-m", "luthier_py"]
+    device, code = ["--device", f"emulator:{TARGET}"], command[1]
+    launch = ["run", code, *LAUNCH]
+    commands = {"`luthier exec`": ["exec", *device, "--", *command],
+                "`luthier exec -t instr_count`": ["exec", "-t", "instr_count", *device, "--", *command],
+                "`luthier run`": launch, "`luthier run -t instr_count`": [*launch, "-t", "instr_count"],
+                "`luthier disasm`": ["disasm", code], "`luthier --version`": ["--version"]}
+    theirs = {**os.environ, "PYTHONPATH": str(checkout)}
+    return {"by itself": (command, own)} | {name: ([*luthier, *words], theirs) for name, words in commands.items()}
 
 
 def main() -> None:
