@@ -74,7 +74,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *of(
         "program/analysis/registers.py",
         ("found.get(function, SCALARS) | regs", "regs"),
-        ("distinct.masks.reads[kind] | distinct.masks.writes[kind]", "distinct.masks.writes[kind]"),
+        ("RegSet(code.touched)", "RegSet(code.touched & SCALARS)"),
     ),
     *of(
         "program/analysis/float_mode.py",
