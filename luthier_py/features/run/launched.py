@@ -39,9 +39,7 @@ from luthier_py.host.worker.device.targets import device_target
 from luthier_py.host.worker.error_boundary import say
 from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.report.output import Output, write_report
-from luthier_py.report.remedies import suggest_remedies
 from luthier_py.report.verdict import Verdict
-from luthier_py.rewrite.pipeline import instrument
 
 if TYPE_CHECKING:
     from luthier_py.emulator.devices.module import EmulatorModule
@@ -100,6 +98,9 @@ def launch_on(device: Device, file: Path, code: bytes, launch: Launchable, tool:
     if outside or not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, original(), device, tool, verdict)
+    from luthier_py.report.remedies import suggest_remedies  # long to import, and for what is instrumented alone
+    from luthier_py.rewrite.pipeline import instrument
+
     with suggest_remedies(code, tool):
         watch = None if onlooker is None else onlooker.stage
         made = instrument(code, tool, str(file), [launch.kernel], watch=watch, apart=loaded is not None)
