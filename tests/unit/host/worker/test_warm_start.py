@@ -34,6 +34,13 @@ NEVER_BY_EXEC = ("pydantic", "typer", "rich", "numpy", "llvmlite", "elftools", "
                  "luthier_py.host.hsa",
                  "luthier_py.emulator.(?!options|watching$|watching.findings)")  # fmt: skip
 
+NEVER_WITH_A_TOOL = ("numpy", "llvmlite", "elftools", "networkx", "rich", "luthier_py.proof.(?!claim)",
+                     "luthier_py.rewrite.pipeline", "luthier_py.rewrite.jit.", "luthier_py.rewrite.inject.(?!cloned)",
+                     "luthier_py.program.analysis.(facts|affine|definitions)", "luthier_py.program.ir.discover",
+                     "luthier_py.isa.columns", "luthier_py.isa.semantics.")  # fmt: skip
+TOOL_WORKER = ("import luthier_py.host.serve, luthier_py.host.worker.instrument.instrumentation, "
+               "luthier_py.tools.instr_count")
+
 
 @pytest.fixture
 def imported(tmp_path: Path, program: Program, run: Run) -> Callable[..., list[str]]:
@@ -79,3 +86,14 @@ def test_luthier_exec_imports_little(tmp_path: Path) -> None:
     assert "luthier_py.features.exec.execute" in ours and len(ours) <= MOST_OF_EXEC
     help_ = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
     assert "luthier_py.features.exec.execute" not in names_in(help_.stderr)
+
+
+def test_a_start_with_a_tool_imports_nothing_that_instruments(program: Program) -> None:
+    """`luthier exec`, and the tool's worker until a kernel is not in the cache."""
+    python = [sys.executable, "-X", "importtime"]
+    exec_ = [*python, "-m", "luthier_py", "exec", "-t", "instr_count", "--device", "emulator:gfx90a", "--",
+             str(program("vector_add"))]
+    for command in (exec_, [*python, "-c", TOOL_WORKER]):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        names = names_in(done.stderr)
+        assert "luthier_py.tools.instr_count.hooks" in names and not never(names, NEVER_WITH_A_TOOL)
