@@ -56,7 +56,7 @@ else:
 
     def replace(record, /, **changes):
         """Make a copy of a record in which some fields differ."""
-        shape = getattr(record, _SHAPE, None)
+        shape = _find_shape(type(record))
         if shape is None:
             from dataclasses import replace as replace_standard
 
@@ -85,6 +85,17 @@ def _shape_of(cls: type, frozen: bool, slots: bool) -> _Shape:
     return _Shape(fields, types, frozen, slots)
 
 
+def _find_shape(cls: type) -> _Shape | None:
+    """That of a class's own fields; None where the standard library made it, if only from a record."""
+    for base in cls.__mro__:
+        if _SHAPE in base.__dict__:
+            shape: _Shape = base.__dict__[_SHAPE]
+            return shape
+        if _STANDARD[0] in base.__dict__:
+            return None
+    return None
+
+
 def _read_field(value: Any, name: str) -> _Field:
     read = value if isinstance(value, _Field) else _Field(default=value)
     if type(read.default).__hash__ is None:
@@ -102,7 +113,8 @@ def _make_record(cls: type, eq: bool, order: bool, shape: _Shape) -> type:
     made = {name: value for name, value in _methods(owner, eq, order, shape) if own.get(name) is None}
     if "__eq__" in made and "__hash__" not in made and own.get("__hash__") is None:
         made["__hash__"] = None  # equal, and not frozen
-    made.update({_SHAPE: shape, **{name: _Standard(name) for name in _STANDARD},
+    made.update({"__signature__": _Signature()} if "__init__" in made else {})
+    made.update({_SHAPE: shape, **{name: _Standard(name) for name in _STANDARD}, "__replace__": replace,
                  "__match_args__": tuple(name for name, field in shape.fields.items() if field.init)})
     record = _with_slots(cls, own, made, shape) if shape.slots else _with_attributes(cls, made, shape)
     owner.append(record)
@@ -145,12 +157,15 @@ def _methods(owner: list[type], eq: bool, order: bool, shape: _Shape) -> Iterato
 
 
 def _make_late(owner: list[type], name: str) -> Callable[..., Any]:
-    """A method that puts the compiled one in its own place, and calls it."""
+    """A method that puts the compiled one in its own place, unless another has it by now, and calls it."""
+    compiled: list[Callable[..., Any]] = []
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compiled = _compile_method(owner[0], name)
-        type.__setattr__(owner[0], name, compiled)
-        return compiled(self, *args, **kwargs)
+        if not compiled:
+            compiled.append(_compile_method(owner[0], name))
+        if owner[0].__dict__.get(name) is method:
+            type.__setattr__(owner[0], name, compiled[0])
+        return compiled[0](self, *args, **kwargs)
 
     method.__name__ = name
     return method
@@ -222,12 +237,28 @@ def _refuse(owner: list[type], verb: str, name: str) -> Callable[..., None]:
 
 
 def _get_state(self: Any) -> list[Any]:
-    return [getattr(self, name) for name in getattr(self, _SHAPE).fields]
+    return [getattr(self, name) for name in _names_of(type(self))]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    for name, value in zip(getattr(self, _SHAPE).fields, state, strict=True):
+    for name, value in zip(_names_of(type(self)), state, strict=True):
         object.__setattr__(self, name, value)
+
+
+def _names_of(cls: type) -> list[str]:
+    shape = _find_shape(cls)
+    return list(getattr(cls, _STANDARD[0]) if shape is None else shape.fields)
+
+
+def _make_standard(cls: type) -> type:
+    import dataclasses
+
+    shape: _Shape = getattr(cls, _SHAPE)
+    rows = []
+    for name, each in shape.fields.items():
+        given = {key: value for key, value in each._asdict().items() if value is not _MISSING}
+        rows.append((name, shape.types[name], dataclasses.field(**given)))
+    return dataclasses.make_dataclass(cls.__name__, rows, frozen=shape.frozen)
 
 
 class _Standard:
@@ -237,14 +268,19 @@ class _Standard:
         self.name = name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        import dataclasses
-
-        shape: _Shape = getattr(owner, _SHAPE)
-        rows = []
-        for name, each in shape.fields.items():
-            given = {key: value for key, value in each._asdict().items() if value is not _MISSING}
-            rows.append((name, shape.types[name], dataclasses.field(**given)))
-        standard = dataclasses.make_dataclass(owner.__name__, rows, frozen=shape.frozen)
+        standard = _make_standard(owner)
         for name in _STANDARD:
             type.__setattr__(owner, name, getattr(standard, name))
         return owner.__dict__[self.name]
+
+
+class _Signature:
+    """What `inspect` and ``help`` show of a class whose ``__init__`` is a record's, made when one does."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        first = next(base for base in owner.__mro__ if "__init__" in base.__dict__)
+        if instance is not None or first.__dict__.get("__signature__") is not self:
+            raise AttributeError("__signature__")
+        from inspect import signature
+
+        return signature(_make_standard(first))

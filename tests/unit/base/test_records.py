@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -23,6 +25,13 @@ class Site:
 
     pc: int
     name: str = "s_nop"
+
+
+@dataclasses.dataclass(frozen=True)
+class Named(Site):
+    """One of a user, by the standard library."""
+
+    line: int = 3
 
 
 def make(library: Any, **options: bool) -> tuple[type, type]:
@@ -84,6 +93,7 @@ CALLS: dict[str, Callable[[type, type], Any]] = {
     "match": lambda base, derived: (base.__match_args__, derived.__match_args__),
     "copy": lambda base, derived: (repr(copy.copy(derived(1))), repr(copy.deepcopy(derived(1, third={"x": 2})))),
     "names": lambda base, derived: (base.__name__, base.__qualname__, base.__init__.__name__, base.__module__),
+    "signature": lambda base, derived: (str(inspect.signature(base)), str(inspect.signature(derived))),
     "weak": lambda base, derived: hasattr(base(1), "__dict__"),
 }  # fmt: skip
 
@@ -98,12 +108,12 @@ def test_as_the_standard_library_s(options: dict[str, bool], call: Callable[[typ
 
 def test_a_method_of_the_class_stays() -> None:
     @records.dataclass(frozen=True, slots=True)
-    class Named:
+    class ByName:
         name: str
         place: int
 
         def __eq__(self, other: object) -> bool:
-            return isinstance(other, Named) and self.name == other.name
+            return isinstance(other, ByName) and self.name == other.name
 
         def __hash__(self) -> int:
             return hash(self.name)
@@ -111,11 +121,56 @@ def test_a_method_of_the_class_stays() -> None:
         def __repr__(self) -> str:
             return self.name
 
-    assert Named("a", 1) == Named("a", 2) and len({Named("a", 1), Named("a", 2)}) == 1 and repr(Named("a", 1)) == "a"
+    one, other = ByName("a", 1), ByName("a", 2)
+    assert one == other and len({one, other}) == 1 and repr(one) == "a"
 
 
 def test_pickled() -> None:
     assert pickle.loads(pickle.dumps(Site(4))) == Site(4)
+
+
+def test_a_standard_data_class_of_a_record_keeps_its_fields() -> None:
+    named = Named(4, line=7)
+    assert copy.copy(named) == copy.deepcopy(named) == pickle.loads(pickle.dumps(named)) == named
+    assert records.replace(named, pc=5) == dataclasses.replace(named, pc=5) == Named(5, line=7)
+    assert str(inspect.signature(Named)) == "(pc: 'int', name: 'str' = 's_nop', line: 'int' = 3) -> None"
+
+
+def test_signature_is_of_the_class_s_own_init() -> None:
+    class Plain(Site):
+        pass
+
+    class Own(Site):
+        def __init__(self, text: str) -> None:
+            super().__init__(int(text))
+
+        def __call__(self, other: int) -> None:
+            pass
+
+    assert inspect.signature(Plain) == inspect.signature(Site)
+    assert [*inspect.signature(Own).parameters] == ["text"]
+    assert [*inspect.signature(Own("4")).parameters] == ["other"]
+
+
+def test_what_replaced_a_method_stays() -> None:
+    @records.dataclass
+    class Counted:
+        number: int
+
+    made: list[int] = []
+    first = Counted.__init__
+
+    def count(self: Counted, number: int) -> None:
+        made.append(number)
+        first(self, number)
+
+    Counted.__init__ = count  # type: ignore[method-assign]
+    assert [Counted(number).number for number in (1, 2, 3)] == made == [1, 2, 3]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="copy.replace is of Python 3.13")
+def test_replaced_by_copy() -> None:
+    assert copy.replace(Site(4), pc=5) == Site(5)  # type: ignore[attr-defined]
 
 
 def test_replace() -> None:
