@@ -7,12 +7,17 @@ start imports and whose use of NumPy is rare; all others import it as usual.
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["THREADS", "import_numpy", "np"]
+__all__ = ["import_numpy", "limit_threads", "np"]
 
-THREADS = "OPENBLAS_NUM_THREADS"
+_THREADS = "OPENBLAS_NUM_THREADS"
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,13 +35,44 @@ else:
     np = _LateModule("numpy")
 
 
-def import_numpy() -> None:
-    """Import NumPy without the threads, one for each core, that its OpenBLAS starts then (0.04 s): this package
-    multiplies no matrices. The process's environment stays as it is, for programs that it starts."""
-    before = os.environ.get(THREADS)
-    os.environ[THREADS] = before or "1"
+class _NumpyFinder:
+    """Sets the variable while NumPy is executed, and only then: programs that this process starts do not see it."""
+
+    def __init__(self) -> None:
+        self._has_found = False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != "numpy" or self._has_found:
+            return None
+        self._has_found = True
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: _execute(execute, module)  # type: ignore[method-assign]
+        return spec
+
+
+def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    if _THREADS in os.environ:
+        return execute(module)
+    os.environ[_THREADS] = "1"
     try:
-        import_module("numpy")
+        return execute(module)
     finally:
-        if before is None:
-            del os.environ[THREADS]
+        os.environ.pop(_THREADS, None)
+
+
+_FINDER: Any = _NumpyFinder()
+
+
+def limit_threads() -> None:
+    """Let NumPy, when something imports it, start none of the threads, one for each core, of its OpenBLAS (0.04 s):
+    this package multiplies no matrices. A variable that the user has set stays."""
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+
+
+def import_numpy() -> None:
+    """Import NumPy so."""
+    limit_threads()
+    import_module("numpy")

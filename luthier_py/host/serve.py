@@ -17,7 +17,7 @@ from functools import partial
 from typing import NoReturn, Protocol
 
 from luthier_py.base.errors import Invalid, LuthierError
-from luthier_py.base.late_modules import THREADS
+from luthier_py.base.late_modules import limit_threads
 from luthier_py.host.native import protocol
 from luthier_py.host.native.protocol import Message
 from luthier_py.host.worker.error_boundary import Refused, run_guarded
@@ -52,7 +52,7 @@ class Service(Protocol):
 def main(service: str) -> NoReturn:
     """Serve until the program's end of the socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.setdefault(THREADS, "1")  # of NumPy, should something import it: this process is our own
+    limit_threads()
     with suppress(OSError):
         os.dup2(2, 1)  # stdout is the program's: what a tool prints goes elsewhere
     sys.stdout = sys.stderr
