@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from luthier_py.base.exports import make_lazy_loader
-from luthier_py.isa.model.target import MAX_WORKITEMS, Target, target, target_of_mach, targets
 
 if TYPE_CHECKING:
     from luthier_py.isa.by_target import InstructionSet, instruction_set
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         sgpr,
         vgpr,
     )
+    from luthier_py.isa.model.target import MAX_WORKITEMS, Target, target, target_of_mach, targets
     from luthier_py.isa.model.target_id import Setting, TargetId, parse_target_id
     from luthier_py.isa.properties.accesses import memory_access
     from luthier_py.isa.properties.classes import InstructionClass, class_of
@@ -60,5 +60,6 @@ __getattr__ = make_lazy_loader(__name__, {
     "model.registers": (
         "EXEC FLAT_SCRATCH M0 MODE NO_REGS SCC TTMP0 VCC XNACK_MASK LaneOf Reg RegFile RegSet agpr sgpr vgpr"
     ),
+    "model.target": "MAX_WORKITEMS Target target target_of_mach targets",
     "model.target_id": "Setting TargetId parse_target_id",
 })  # fmt: skip

@@ -183,8 +183,8 @@ for _space in "GLOBAL", "FLAT", "SCRATCH", "BUFFER":
         declare(f"{_space}_STORE_{_word}", Store(bits=_bits))
         declare(f"{_space}_STORE_{_word}_D16_HI", Store(bits=_bits, half="high"))
 
-for _name, _row in [(_name, _row) for _name, _row in rows().items() if isinstance(_row, Load | Store)]:
-    if _name.startswith("BUFFER_"):
+for _name, _row in list(rows().items()):  # a copy: other modules declare rows meanwhile, in other threads
+    if _name.startswith("BUFFER_") and isinstance(_row, Load | Store):
         declare(f"{_name}_TFE", replace(_row, status=True))
 
 for _space in "GLOBAL", "FLAT", "BUFFER":
