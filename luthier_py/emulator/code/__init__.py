@@ -1,1 +1,1 @@
-"""LLVM IR as machine code: compiled, kept on disk, run."""
+"""LLVM IR as machine code: compiled, cached on disk, run."""

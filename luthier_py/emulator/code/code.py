@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 COUNTERS = SITES = 1 << 20  # of a module; address space, not memory, until they are used
 AHEAD = 2
-"""Host functions behind one that is wanted which are compiled meanwhile, for each core."""
+"""How many of the host functions that follow a requested one are compiled ahead, for each compiler process."""
 LOOK_SECONDS = 0.25
 
 
 class Tally:
-    """Mutable: counters and site caches of one worker, zero whenever nobody uses them."""
+    """Mutable: counters and site caches of one worker, zero whenever no worker uses them."""
 
     def __init__(self, clock: InstructionClock) -> None:
         self._clock = clock
@@ -124,7 +124,7 @@ class HostedCode:
 
     @property
     def isa(self) -> InstructionSet:
-        """Its tables take a while to read, and its module to import; code that was kept needs none."""
+        """Read late: its module takes a while to import, its tables to read, and cached code needs neither."""
         from luthier_py.isa import instruction_set
 
         return instruction_set(self.source.target, self.settings.wave_size)
@@ -146,7 +146,7 @@ class HostedCode:
 
     @property
     def first_tally(self) -> Tally:
-        """For launches that run one after another; whoever has read it clears it."""
+        """For launches that run one after another; a reader clears it after reading."""
         if self._first is None:
             self._first = self.take_tally()
         return self._first
@@ -253,7 +253,7 @@ class HostedCode:
         return partial(self._text_again, hosted.part, entry, effort)
 
     def _text_again(self, part: HostPart, entry: int, effort: Effort) -> str:
-        """The LLVM IR of a part that was translated before: machine code may have gone, or be wanted better."""
+        """The LLVM IR of a part that was translated before: its machine code is lost, or more effort requested."""
         from luthier_py.emulator.translation.translating import make_host_part  # as for _add
 
         function = self._divided[entry]
@@ -273,7 +273,7 @@ class HostedCode:
         return self.insts[pc]
 
     def _link(self, hosted: HostedPart) -> None:
-        """Make the table's entries of a host function; those that follow it are likely to be wanted next."""
+        """Make the table's entries of a host function; waves are likely to reach those that follow it next."""
         if hosted.effort is Effort.FAST and COMPILE_QUEUE.places > 1:
             following = self._parts[hosted.entry]
             at = following.index(hosted)

@@ -1,7 +1,7 @@
 """A queue of compilations, carried out in child processes, several at once; what waves wait for comes first.
 
 In: jobs that give bytes. Out: the bytes, or None where a child came to nothing. Invariant: a job changes nothing of
-this process, so whoever needs what none of them gave can make it itself.
+this process, so a thread that needs the result of a failed job can compile it itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Job:
         self._ended.wait()
 
     def abandon(self) -> None:
-        """Nobody is at it any more."""
+        """No thread works on it any more."""
         self._ended = threading.Event()
         self._ended.set()
 
@@ -85,7 +85,7 @@ class CompileQueue:
             while (job := self._next(job)) is not None:
                 job.run()
         finally:
-            if job is not None:  # it raised what nobody foresaw
+            if job is not None:  # it raised an unexpected exception
                 with self._lock:
                     self._threads -= 1
                     self._running.discard(job)
@@ -103,7 +103,7 @@ class CompileQueue:
             return job
 
     def begin_anew(self) -> None:
-        """In a child that somebody forked: threads have stayed behind, and with them what they were at."""
+        """Reset the queue in a forked child, which has neither the parent's threads nor their unfinished jobs."""
         self._lock, self._threads = threading.Lock(), 0
         for job in (*self._jobs, *self._running):
             job.abandon()

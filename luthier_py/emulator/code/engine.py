@@ -58,7 +58,7 @@ def _support(symbol: str, wave_size: int) -> int:
         return resolve_watching_functions()[symbol]
 
     def parts() -> tuple[bytes, str]:
-        from luthier_py.emulator.code.support import definition  # imports all meanings, and kept code needs no text
+        from luthier_py.emulator.code.support import definition  # imports all meanings; cached code needs no text
 
         bitcode, ir = definition(symbol.removesuffix(f"_w{wave_size}"), wave_size)
         return bitcode, _SUPPORT.sub(rf"@\1_w{wave_size}", ir)

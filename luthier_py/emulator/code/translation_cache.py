@@ -29,7 +29,7 @@ RunSizes = list[tuple[int, int]]
 
 
 def find(text: Text, settings: Settings, entry: int) -> Translation | None:
-    """What was kept of the function at ``entry``."""
+    """The cached translation of the function at ``entry``."""
     subject = _subject(text, settings, entry)
     for extent in _extents(_make_beginning_key(text, subject, entry)):
         runs = tuple((start, text.read(start, size)) for start, size in extent)

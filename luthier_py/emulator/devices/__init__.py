@@ -1,1 +1,1 @@
-"""Emulated devices with their modules, by packets or by calls, and launches that are kept to be run again."""
+"""Emulated devices with their modules, by packets or by calls, and launches recorded to be run again."""

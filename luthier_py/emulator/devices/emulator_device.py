@@ -1,7 +1,7 @@
 """The emulator as a Device: memory, modules, launches of kernels by their handles.
 
 In: the calls of emulator.interface.Device. Out: the same effects as on a GPU, and a profile of each launch.
-Invariant: a kernel that goes wrong ends in a DeviceError that names the place; the process and the
+Invariant: a kernel that fails ends in a DeviceError that names the place; the process and the
 device live on.
 """
 
@@ -107,8 +107,8 @@ class EmulatorDevice(PacketDevice):
     def ready(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg_bytes: int, lds_bytes: int = 0,
               fixed: tuple[tuple[int, bytes], ...] = (), touched: bool = False, lacking: Dim3 = (0, 0, 0),
               ) -> LoadedLaunch:
-        """What such launches have in common; ``fixed``: bytes of their arguments, by offset. ``touched``: what memory
-        they come to is kept. ``lacking``: work-items of the last work-groups. Until the module goes."""
+        """What such launches have in common; ``fixed``: bytes of their arguments, by offset. ``touched``: record the
+        memory they access. ``lacking``: work-items of the last work-groups. Valid until the module is unloaded."""
         module = kernel.module
         if not isinstance(module, EmulatorModule) or module.memory is not self.memory or not module.loaded:
             raise Invalid(f"kernel {kernel.name} is not loaded on this device")
@@ -160,6 +160,6 @@ class EmulatorDevice(PacketDevice):
         return None if module is None else module.code(settings)
 
     def _object_named(self, name: bytes) -> CodeObject | None:
-        """Of this device, or what a tool has kept, whose copies may run without the original."""
+        """Loaded on this device, or stored by a tool, whose copies may run without the original."""
         loaded = (one.object for one in tuple(self._modules) if object_name(one.object.data) == name)
         return next(loaded, None) or load_original(name)

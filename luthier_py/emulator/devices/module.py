@@ -66,7 +66,7 @@ class EmulatorModule:
         return Buffer(self.base + symbol.address, symbol.size)
 
     def settings(self, record: KernelRecord, target: Target) -> Settings:
-        """What a kernel's code is translated for on a device, whatever is asked for besides."""
+        """What a kernel's code is translated for on a device, whatever other options are given."""
         on_device = replace(self.object.target_id, target=target)
         return Settings(record.descriptor.wave_size, record.descriptor.mode(target), target,
                         d16_clears=on_device.d16_clears)

@@ -1,4 +1,4 @@
-"""How a device carries out a launch; and kernels that somebody else has loaded, dispatched by packets.
+"""How a device carries out a launch; and kernels that another runtime has loaded, dispatched by packets.
 
 In: device memory, and addresses of kernel dispatch packets. Out: their effects, and a profile of each. Source: HSA
 Platform System Architecture Specification 1.2, 2.9; AMDGPUUsage, "Kernel Dispatch", "Kernel Descriptor". Invariant:
@@ -55,7 +55,7 @@ class DeviceLaunch:
     def __init__(self, queue: int = 0) -> None:
         self.queue = queue
         self.run: RunningLaunch | None = None
-        """What goes on with it where native code alone does not."""
+        """What continues it where native code alone cannot."""
         self.cancelled = ""  # why
         self.findings: list[Finding] = []
         self.touched: TouchedMemory | None = None
@@ -112,7 +112,7 @@ class PacketDevice:
         self._running: dict[ReadyLaunch, DeviceLaunch] = {}
         self._resident: dict[tuple[int, int, int], tuple[MemoryText, TextCode]] = {}
         """By start and size of the allocation, and base."""
-        self._ready: dict[tuple[HostedCode, Shape], list[PacketLaunch]] = {}  # that nobody runs
+        self._ready: dict[tuple[HostedCode, Shape], list[PacketLaunch]] = {}  # idle ones
         self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
         self._lock = threading.Lock()
 
@@ -153,8 +153,8 @@ class PacketDevice:
 
     def _carry_out(self, launch: DeviceLaunch, ready: ReadyLaunch, threads: int, arguments: bytes = b"",
                    begun: Outcome | None = None) -> None:
-        """Run a launch to its end, whoever has readied it; ``begun``: what native code came back with, if it has begun
-        it already. Raises what :meth:`dispatch` does."""
+        """Run a ready launch to its end; ``begun``: the outcome that native code returned, if it has begun the launch
+        already. Raises what :meth:`dispatch` does."""
         started = time.perf_counter()
         with self._lock:
             self._running[ready] = launch
@@ -243,7 +243,7 @@ class PacketDevice:
                         launch.run.cancel(why)
 
     def _take(self, code: HostedCode, shape: Shape, places: LaunchMemory) -> PacketLaunch:
-        """One that nobody runs, for the packet there."""
+        """An idle launch, or a new one, for the packet there."""
         with self._lock:
             idle = self._ready.get((code, shape))
             ready = idle.pop() if idle else None
@@ -253,7 +253,7 @@ class PacketDevice:
         return ready
 
     def _give(self, ready: PacketLaunch) -> None:
-        """Keep it, unless many are kept."""
+        """Make it idle; where too many are idle, close those first."""
         with self._lock:
             kept = [one for idle in self._ready.values() for one in idle]
             if len(kept) >= KEPT_LAUNCHES or sum(one.slot.block.size for one in kept) > KEPT_BYTES:

@@ -1,10 +1,10 @@
 """Recorded launches as files.
 
 In: a RecordedLaunch, or bytes that claim to be one. Out: the other. Invariant: what is read is checked before it is
-used, whoever wrote it: its checksum, each number, that pages lie in allocations. Layout: MAGIC, the version, SHA-256 of
+used, from any writer: its checksum, each number, that pages lie in allocations. Layout: MAGIC, the version, SHA-256 of
 the rest; the rest is a zstd frame of a msgpack map. Of a page's bytes those are there that are not all zero, and those
 after the launch where it changed them; a page's two stand beside each other, where zstd finds what they share. A file
-is as large as the limit of binary/loader/limits asks: where its content is so regular that it would be smaller, a
+is as large as the limit of binary/loader/limits requires: where its content is so regular that it would be smaller, a
 skippable frame of zeros follows (RFC 8878, 3.1.2), so that a small file never takes much memory.
 """
 

@@ -1,7 +1,7 @@
 """A launch with all that it needs to be run again alone: its code, its arguments, the memory that it came to.
 
 In: a launch that has ended on a device, readied so that what it touched is known. Out: a RecordedLaunch, plain data.
-Invariant: of a page those bytes are kept that are in allocations which the launch touched there; what the device puts
+Invariant: of a page those bytes are saved that are in allocations which the launch touched there; what the device puts
 beside each launch by itself (arguments, packet, queue) is not memory of the record. Pages of the code object are:
 programs write constants, too.
 """

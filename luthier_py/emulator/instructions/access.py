@@ -106,7 +106,7 @@ class AccessCode:
             ("ptr", numbers)])
 
     def watch(self, inst: Inst) -> None:
-        """Tell who watches what the instruction is going to do."""
+        """Write code that reports the coming instruction to the checks."""
         w = self.w
         w.coherent = is_coherent(inst, w.settings.target)
         if not w.settings.checks & MISTAKES:

@@ -1,8 +1,8 @@
-"""Barriers with numbers: named ones, which a work-group has beside its own, what can be asked of any; and the grid's.
+"""Barriers with numbers: named ones, which a work-group has beside its own, queries of any; and the grid's.
 
 In: an instruction about a barrier. Out: IR on the work-group's records of them. Sources: RDNA 4 ISA, 16.3
 (S_BARRIER_SIGNAL and its like); LLVM, AMDGPUExecutionSynchronization ("s_barrier"). Invariant: a record that
-nobody initialised is never waited for with success, but for what an earlier work-group left; the manuals forbid it.
+no wave initialised is never waited for with success, but for what an earlier work-group left; the manuals forbid it.
 
 A record counts who has come, and how often all had: a wave that waits does so for the next time after that which it
 has seen, as at a grid barrier.
@@ -80,7 +80,7 @@ def join(w: WaveCode, number: int | None) -> None:
 
 
 def signal(w: WaveCode, number: int | None, first: bool) -> None:
-    """This wave has come. ``first``: SCC says whether nobody had. The barrier of number 0 is none."""
+    """This wave has come. ``first``: SCC says whether no wave had before. The barrier of number 0 is none."""
     barrier = NamedBarrier(w, number)
     came, members = barrier.read("came"), barrier.read("members")
     if number is None:
@@ -161,7 +161,7 @@ class GridResource:
         return before
 
     def wait(self, name: str, least: Value) -> None:
-        """The wave goes on when so much is there."""
+        """The wave continues when the field ``name`` has reached ``least``."""
         self.w.emitter.emit(f"store i64 {self.place(name).ref}, ptr {self.w.field('meeting')}")
         self.w.emitter.emit(f"store i64 {least.ref}, ptr {self.w.field('expected')}")
 

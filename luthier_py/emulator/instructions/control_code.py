@@ -1,4 +1,4 @@
-"""Instructions that say where a wave goes on, that it gives way, or what it is told of its surroundings.
+"""Instructions that branch, that make a wave give way, or that read clocks, ids and the host's answers.
 
 In: the code of one host function, and an instruction without data to compute with. Out: IR in it. Invariant: an action
 without a line in the table is Unsupported, and so never nothing by mistake.
@@ -53,7 +53,7 @@ class ControlCode(WaveCode):
         what it takes beside."""
         self.finish_state()
         if target <= self.slept <= self.pc and self.is_inserted:
-            self.emitter.support("i32", "pause", [])  # it goes round until the host has got on
+            self.emitter.support("i32", "pause", [])  # a loop that polls the host
         cost = self.cost(target) + more
         left = self.spend(cost) if cost else ""
         if target not in self.starts:
@@ -89,7 +89,7 @@ class ControlCode(WaveCode):
         return self.ops.value(U64, "%code_base") + pc
 
     def leave(self, status: Status, pc: Value) -> None:
-        """Return; the wave goes on at ``pc``."""
+        """Return; the wave continues at ``pc``."""
         self.finish_state()
         self.emitter.emit(f"store i64 {pc.ref}, ptr {self.field('pc')}")
         self.give_way(status)
@@ -277,4 +277,4 @@ _RESULTS: dict[Action, Callable[[ControlCode, Inst], Value]] = {
     Action.WALL_CLOCK: lambda code, inst: wall_clock(code),
     Action.WAVE_ID: lambda code, inst: wave_number(code),
 }
-"""What goes to the scalar destination."""
+"""What is written to the scalar destination."""

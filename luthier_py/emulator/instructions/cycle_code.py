@@ -60,7 +60,7 @@ class CycleCode:
             self._meet(inst)
 
     def after(self) -> None:
-        """The instruction's code is written. What it did to memory that nobody has told is an access of the least."""
+        """The instruction's code is written. A memory access that it did not report counts as the smallest."""
         if self._inst is not None and self._inst.op.counters and not self._counted:
             lds, memory = self._work is Work.LDS, self._work is Work.VECTOR_MEMORY
             least = str(self._least if memory else 1)
@@ -82,7 +82,7 @@ class CycleCode:
         return self._later(self._start)
 
     def _wait(self, waits: dict[Counter, int]) -> None:
-        """Until what is counted is there; what the ALUs still do goes on meanwhile, and is not followed so closely."""
+        """Advance to when the counted accesses are complete; what ALUs still do then is not modelled so closely."""
         at = self._later(self._order.at)
         for counter, count in waits.items():
             there = self._emitter.support("i64", "time_wait", [

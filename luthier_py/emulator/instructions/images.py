@@ -89,7 +89,7 @@ def _type(w: WaveCode, inst: Inst, resource: ImageResource) -> Value:
 
 def _detect_undeclared_array(inst: Inst, resource: ImageResource) -> Value:
     """Arrays that the instruction does not declare, or what is none and declared (Vega ISA, MIMG: DA); cubes, too,
-    whose faces nobody numbers for loads."""
+    whose faces have no numbers for loads."""
     if inst.find("dim") is not None:
         return resource.refused.ops.constant(BOOL, 0)
     arrays = resource.type > PictureType.CUBE

@@ -61,7 +61,7 @@ def index_mode(w: WaveCode, inst: Inst, row: Indexing) -> None:
 
 
 def _scalar_place(w: WaveCode, first: int, offset: Value) -> str:
-    """Pointer to the SGPR that ``first`` + ``offset`` names, kept among the SGPRs and VCC."""
+    """Pointer to the SGPR that ``first`` + ``offset`` names, limited to the SGPRs and VCC."""
     number = (offset + first) & 127
     w.settle()
     place = w.emitter.let(f"mul i64 {number.to(U64).ref}, 4")

@@ -84,7 +84,7 @@ def _two(access: AccessCode, inst: Inst, row: LoadTwo | StoreTwo, operation: str
 
 
 def _exchange_two(access: AccessCode, inst: Inst, row: ExchangeTwo) -> None:
-    """What was there is kept until both have been exchanged: the result may be where the second's data are."""
+    """Old values are saved until both are exchanged: the result may be where the second's data are."""
     target, kept = row_of(register(inst["vdst"])), PROPAGATION_ROW
     for number in (0, 1):
         where = _lds(access, inst, field(inst, f"offset{number}") * row.stride)

@@ -25,7 +25,7 @@ _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
 _DX10_CLAMP, _IEEE, _FP16_OVFL = 8, 9, 23
 MOST_VERSIONS = 8  # of a block
-REPLAYS = 1 << 25  # which instructions XNACK replays; nobody can tell here
+REPLAYS = 1 << 25  # which instructions XNACK replays; has no effect here
 _FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _IEEE | 1 << _FP16_OVFL
 
 

@@ -114,7 +114,7 @@ def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
             w.scalars.write(inst["sdst"].reg.index, w.ops.constant(U32, 0))
         return
     if number == HardwareRegister.SCHED_MODE.value and row is not Action.GETREG and w.settings.target.generation >= 12:
-        return  # here each instruction comes after all before it, whoever has to see to it
+        return  # here instructions run in order in every scheduling mode
     if number not in _KEPT:
         raise Unsupported(f"hardware register {number}; MODE (1) and FLAT_SCR (20, 21) are emulated, and of those that "
                           "can only be read LDS_ALLOC (6), HW_ID (4, 23, 24) and XCC_ID (20): leave the others out")

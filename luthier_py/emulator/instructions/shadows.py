@@ -1,6 +1,6 @@
 """What native code that watches a wave has to know of registers before an instruction.
 
-In: an instruction before its own code. Out: IR that tells of it, and where it crosses lanes runs it on shadows, rows
+In: an instruction before its own code. Out: IR that reports it, and where it crosses lanes runs it on shadows, rows
 that have 1 in lanes where a register was never written: what it moves between lanes, they move. Invariant: how
 lanes cross is said once, by the code of the instruction itself; nothing of the wave but temporary rows is another
 afterwards.
@@ -33,7 +33,7 @@ _TYPES = {FloatFormat.F16: F16, FloatFormat.F32: F32}
 
 
 def watch(access: AccessCode, inst: Inst) -> None:
-    """Tell who watches what the instruction is going to do, and how lanes cross."""
+    """Write code that reports the coming instruction, and how it crosses lanes, to the checks."""
     if access.w.settings.checks & Checks.INIT:
         _follow(access, inst)
     access.watch(inst)

@@ -89,7 +89,7 @@ class StepFlag(Flag):
     CROSSES = 1 << 10      # lanes look at others, any at any
     MERGES = 1 << 11       # results are put together of parts of the sources
     SELECTS = 1 << 12      # a mask says which of two sources
-    BRANCHES = 1 << 13     # scalars that it reads decide where it goes on
+    BRANCHES = 1 << 13     # scalars that it reads decide where it branches
     WRITES_EXEC = 1 << 14
     WRITES_SCC = 1 << 15
     READS_LANE = 1 << 16   # of its sources it reads one lane

@@ -19,7 +19,7 @@ from luthier_py.isa.semantics.transfers import BLOCK, DATA_TYPES, BlockTransfer,
 
 
 def block(access: AccessCode, inst: Inst, row: BlockTransfer, where: Addresses) -> None:
-    """Register by register; the address may be in one of them, so it is kept aside."""
+    """Register by register; the address may be in one of them, so it is copied first."""
     w, kept = access.w, TEMPORARY_ROW
     data = row_of(register(inst.find("vdata") or inst["vdst"]))
 

@@ -1,7 +1,7 @@
 """Code for one wave while it is being written: what the instructions so far have left where.
 
 In: what one instruction after the other does. Out: lines of a host function ``i32 name(ptr wave)``. Scalar registers
-stay in values of LLVM, vector code is put off into a region; both are written to the wave's memory when asked for.
+stay in values of LLVM, vector code is put off into a region; both are written to the wave's memory on request.
 Invariant: after :meth:`WaveCode.finish_state` that memory holds the whole state.
 """
 
@@ -137,7 +137,7 @@ class WaveCode:
 
     def put_off_call(self, write: StripWrite, call: Afterwards, done: Afterwards) -> None:
         """The same for an access that is part of loops for even lanes only: ``write`` makes it for a strip, where
-        nobody can tell in which order strips do; ``done`` comes after them all. Elsewhere ``call`` makes it."""
+        the order of strips cannot be observed; ``done`` comes after them all. Elsewhere ``call`` makes it."""
         self.region.add(self.exec(), write, self._live[self.pc], (), None, call, done)
 
     def put_off_ahead(self, write: StripWrite, *masks: int) -> None:

@@ -42,7 +42,7 @@ def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3,
 
 
 def _lay_out(record: KernelRecord, values: Sequence[Argument]) -> bytes:
-    """A segment as a C compiler lays these values out, for a kernel of which nobody knows the arguments."""
+    """A segment as a C compiler lays these values out, for a kernel whose arguments are unknown."""
     segment = b""
     for number, value in enumerate(values):
         if isinstance(value, Buffer):

@@ -1,7 +1,7 @@
 """What runs kernels: the same calls for the emulator and for a GPU.
 
 In: code objects, host bytes, launches. Out: buffers and modules. Addresses are device addresses.
-Invariant: whatever goes wrong in a kernel is a DeviceError; a caller's mistake is Invalid.
+Invariant: every failure of a kernel is a DeviceError; a caller's mistake is Invalid.
 """
 
 from __future__ import annotations

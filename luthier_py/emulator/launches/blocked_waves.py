@@ -15,7 +15,7 @@ from luthier_py.emulator.records.layout import Status
 from luthier_py.emulator.waves.slot import Standing
 
 PLACES = 5
-"""That are told; the others are counted."""
+"""Most that are described; the others are counted."""
 
 
 def describe_wait_states(waves: Iterable[Standing], codes: Sequence[HostedCode]) -> str:
@@ -45,7 +45,7 @@ def _kind(status: Status) -> Status:
 
 
 def _place(wave: Standing, code: HostedCode) -> int:
-    """The instruction that a wave waits at, or the one that it goes on with."""
+    """The instruction that a wave waits at, or the one that it continues with."""
     pc = wave.pc - code.base & (1 << 64) - 1
     if _kind(wave.status) is Status.JUMP:
         return pc

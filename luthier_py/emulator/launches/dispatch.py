@@ -78,7 +78,7 @@ class Worker:
         return int(self.record[WORKER["changes"] // 8])
 
     def work(self) -> None:
-        """Run work-groups until none is left; whatever goes wrong stops the other workers too."""
+        """Run work-groups until none is left; any failure stops the other workers too."""
         ended = False
         try:
             self._work()
@@ -96,7 +96,7 @@ class Worker:
             self._work_in_order(found)
 
     def turn(self, native: Scheduler, slot: ResidentGroup) -> Outcome:
-        """Run a work-group until more is needed than code, or a message was told."""
+        """Run a work-group for up to ROUNDS rounds, and handle the outcome."""
         outcome = Outcome(native(self.address, address_of(self.run.record), slot.address, ROUNDS))
         if self.run.watch is not None:
             self.run.watch.require_memory()
@@ -136,7 +136,7 @@ class Worker:
                     slot = self.new_slot() if run.take_place() else waiting.popleft()
 
     def _follows(self, slot: ResidentGroup) -> bool:
-        """Whether a wave's fault was a jump to code elsewhere in memory, which it goes on with."""
+        """Whether a wave's fault was a jump to code elsewhere in memory, which it continues with."""
         pc = self.run.field(slot, "pc")
         if self.run.field(slot, "fault_kind") != Fault.JUMP or self.code.holds(pc):
             return False
@@ -215,7 +215,7 @@ class RunningLaunch:
         threads = 1 if random_turns is not None or checks or cycles is not None else threads
         count = min(threads, shape.groups, self.residency.groups)
         self.alone = count == 1 and not limits.others_write and not external_writers
-        """Whether nobody beside one worker writes memory."""
+        """Whether only one worker writes memory."""
         self.workers = [Worker(self, None if number else begun) for number in range(count)]
         self._lock = threading.Lock()
         self._places_left = self.residency.groups - len(self.workers)
@@ -231,7 +231,7 @@ class RunningLaunch:
             self.watch.close()
 
     def execute(self) -> None:
-        """Run all work-groups; raises what the first worker that failed raised, or why nobody could go on."""
+        """Run all work-groups; raises what the first worker that failed raised, or why no wave could continue."""
         with self._timer:
             self._execute()
         if self._hopeless is not None:
@@ -258,7 +258,7 @@ class RunningLaunch:
         self.halt()
 
     def halt(self) -> None:
-        """Nobody goes on."""
+        """Stop all workers."""
         self.stop.set()
         self.record[LAUNCH["stop"] // 8] = 1
 
@@ -287,7 +287,7 @@ class RunningLaunch:
         return found
 
     def compile(self, slot: ResidentGroup, code: HostedCode) -> None:
-        """For a wave that came to code which nobody has run yet."""
+        """For a wave that came to code which no wave has run yet."""
         pc = self.field(slot, "pc")
         with self._timer.exclude_compilation():
             try:
@@ -326,7 +326,7 @@ class RunningLaunch:
             return True
 
     def consider_standstill(self) -> None:
-        """End the launch if nobody can go on: every work-group that may run stands still, in the same memory."""
+        """End the launch if no wave can continue: every work-group that may run stands still, in the same memory."""
         changes = self.changes
         awaited = any(
             external_writer.will_write() for external_writer in self._external_writers
@@ -375,7 +375,7 @@ class RunningLaunch:
         return [standing for slot in slots for standing in slot.standings(changes)]
 
     def _own_fault(self) -> str:
-        """Of a launch that others could end, and nobody did."""
+        """Of a launch that an external writer could end, and none did."""
         waves = self._standings(slot for worker in self.workers for slot in worker.slots)
         return _OWN_FAULT if waits_for_itself(waves, self.codes) else ""
 
@@ -384,7 +384,7 @@ class RunningLaunch:
         return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
 
     def faulty(self, slot: ResidentGroup) -> FaultyWave:
-        """The wave that the scheduler came back for; read it before the work-group goes on."""
+        """The wave that the scheduler came back for; read it before the work-group continues."""
         group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
         return FaultyWave(group, wave, partial(self.field, slot))
 

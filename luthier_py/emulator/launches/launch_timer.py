@@ -1,8 +1,8 @@
-"""Ends a launch that takes longer than somebody has patience for.
+"""Ends a launch that exceeds its limits.
 
-In: a Patience, how many instructions have been executed so far, what ends the launch. Out: which limit was passed.
+In: LaunchLimits, how many instructions have been executed so far, what ends the launch. Out: which limit was passed.
 Invariant: time in which some worker compiled does not count, since a limit shorter than that would let no kernel run; a
-launch that has executed more instructions than its limit has passed it, also if nobody looked before its end.
+launch that has executed more instructions than its limit has passed it, also if no check came before its end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LaunchTimer:
 
     @property
     def passed(self) -> str:
-        """The limit that was, in words; none while both are kept."""
+        """The limit that was exceeded, in words; empty while neither was."""
         limits = self._limits
         if self._counts and self._executed() > (limits.instruction_limit or 0):
             return f"no end within the limit of {limits.instruction_limit} instructions"

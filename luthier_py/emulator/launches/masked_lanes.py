@@ -30,8 +30,8 @@ def lanes_text(mask: int) -> str:
 
 
 def behind_loop(code: HostedCode, pc: int) -> int | None:
-    """Where lanes go on that have left the loop around ``pc``: the first instruction behind it under another EXEC. None
-    without a loop, and where nothing that they come to then writes memory, so that nobody can wait for them."""
+    """Where lanes continue that have left the loop around ``pc``: the first instruction behind it under another EXEC.
+    None without a loop, and where nothing that they come to then writes memory, so that no wave can wait for them."""
     ways = _ways(code, [pc])
     body = _comes_to(ways, pc)
     if pc not in (after for here in body for after in ways[here]):
@@ -49,7 +49,7 @@ def _writes(code: HostedCode, pc: int) -> bool:
 
 
 def _ways(code: HostedCode, starts: list[int]) -> dict[int, list[int]]:
-    """Where control goes on from each instruction that can be come to."""
+    """The successors of each reachable instruction."""
     found: dict[int, list[int]] = {}
     left = starts
     while left and len(found) < _MOST_INSTRUCTIONS:

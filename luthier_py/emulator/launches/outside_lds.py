@@ -1,7 +1,7 @@
 """What lanes did outside of their work-group's LDS, where reads give 0 and writes are dropped.
 
-In: the record of a worker, which native code has told of it (resolve). Out: words about the last such instruction.
-Invariant: a record that was told nothing gives none.
+In: the record of a worker, where native code notes it (resolve). Out: words about the last such instruction.
+Invariant: a record without a note gives none.
 """
 
 from __future__ import annotations

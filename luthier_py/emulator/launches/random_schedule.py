@@ -31,7 +31,7 @@ def scheduler_call(wave_size: int, watched: bool = False, at_random: bool = Fals
 
 
 class RandomLaunch(Protocol):
-    """What is asked of a launch."""
+    """What a schedule needs of a launch."""
 
     @property
     def shape(self) -> Shape:

@@ -1,7 +1,7 @@
-"""A launch that is ready to begin, as often as it is asked for, each time with other arguments.
+"""A launch that is ready to begin, as often as requested, each time with other arguments.
 
 In: a kernel in a shape. Out: records and memory for its first resident work-group, with which native code (beginning)
-runs it. What that leaves unfinished goes on in dispatch. Invariant: what a record names lives as long as the record.
+runs it. What that leaves unfinished continues in dispatch. Invariant: what a record names lives as long as the record.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 ALONE_NANOSECONDS, EVER = 500_000, (1 << 64) - 1  # until threads pay
 SHARED_ROUNDS = 16
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
-ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
+ROUNDS = 64  # turns of each wave before the caller checks how far the work-group got
 
 
 def worker_record(memory: Memory, meetings: Words, target: Target, watch: int = 0) -> Words:
@@ -117,14 +117,14 @@ class ReadyLaunch:
         return bool(self.record[READY["valid"] // 8])
 
     def begin(self, arguments: bytes, limited: bool, shared: bool) -> Outcome:
-        """``limited``: somebody looks at the time, and ``shared``: threads share the work, when it was run for a while;
-        this is the same for launches that others begin by ``address``."""
+        """``limited``: return after the first rounds; ``shared``: return after a while, so that threads can share the
+        work. Launches that native code begins by ``address`` follow the same fields."""
         self._set(again=0 if limited else ALONE_NANOSECONDS if shared else EVER,
                   rounds=SHARED_ROUNDS if shared else ROUNDS)
         return Outcome(_begin()(self.address, arguments, len(arguments)))
 
     def set_alone(self, alone: bool) -> None:
-        """Say of the next launches whether nobody else writes memory while they run."""
+        """Set for the next launches whether only they write memory while they run."""
         self.worker[WORKER["alone"] // 8] = alone
 
     def write(self, arguments: bytes) -> None:
@@ -206,7 +206,7 @@ class LoadedLaunch(ReadyLaunch):
 
 
 class PacketLaunch(ReadyLaunch):
-    """Mutable: of packets of somebody else's queues, which have all that differs in user SGPRs."""
+    """Mutable: of packets of another runtime's queues, which have all that differs in user SGPRs."""
 
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory) -> None:
         super().__init__(memory, pool, code, shape, places, code.take_tally())

@@ -4,7 +4,7 @@ In: allocations, inserted and removed where they belong. Out: the address of a w
 is now: a count, then records of layout.ALLOCATION, ascending. Invariant: a search that is under way finds whatever was
 there before and after a change. So in a table that has been given out a record is put behind the last one, emptied
 where it lies, or filled again, each by the writing of one word; for any other change there is a new table, and while
-somebody reads, old ones are kept. A change costs nothing until a launch begins, and reaches launches that run at once.
+a thread reads, old ones stay. A change costs nothing until a launch begins, and reaches launches that run at once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AllocationTable:
 
     @property
     def cell(self) -> int:
-        """Address of the word; the one behind it counts tables that are kept for readers."""
+        """Address of the word; the one behind it counts old tables that readers may use."""
         return address_of(self._cell)
 
     @property
@@ -96,7 +96,7 @@ class AllocationTable:
             self._given_out[-1].empty(start)
 
     def enter(self) -> None:
-        """Somebody begins to read through the word."""
+        """A thread begins to read through the word."""
         self._readers += 1
         if self._stale:
             self._give_out()

@@ -1,4 +1,4 @@
-"""Memory at addresses that somebody chose.
+"""Memory at addresses that the caller chose.
 
 In: start and size, in pages. Out: zeros there, until they are left. Invariant: what was there before stays; where that
 leaves no room it is a DeviceError.

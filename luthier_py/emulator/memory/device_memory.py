@@ -2,7 +2,7 @@
 
 In: allocations and frees by the host. Out: addresses, which are host addresses, and a sorted table
 that native code searches. Invariant: allocations never touch: at least GAP bytes that belong to
-nobody lie between two, so an access past an end is never an access of a neighbour. What is free is zero.
+none lie between two, so an access past an end is never an access of a neighbour. What is free is zero.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Allocation:
 
     @property
     def row(self) -> tuple[int, int, int]:
-        """What native code is told of it: a record of layout.ALLOCATION."""
+        """Its record for native code, layout.ALLOCATION."""
         return self.address, self.usable_end, self.writable * WRITABLE | self.fine * FINE | self.heap
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Memory:
         return start
 
     def reserve_at(self, address: int, size: int) -> int:
-        """The same at an address that somebody knows; DeviceError where something is."""
+        """The same at a given address; DeviceError where something is."""
         with self._lock:
             if not self._space.take_at(address, _with_gap(size)):
                 raise DeviceError(f"no room for {size} bytes at 0x{address:x}; {self.nearest(address)}")

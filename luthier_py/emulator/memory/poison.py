@@ -1,4 +1,4 @@
-"""What memory holds that nobody has written, where checks look for its use.
+"""What memory holds that was never written, where checks look for its use.
 
 In: an allocation. Out: its dwords, each a number made of its address, by which native code knows it again
 (watching/accesses.c). Invariant: something else that is written there is taken for it once in 2**32 times.

@@ -46,7 +46,7 @@ class PagePool:
         return Pages(size)
 
     def give(self, block: Pages) -> None:
-        """Keep a block for the next launch, unless enough is kept."""
+        """Store a block for the next launch, unless MAX_IDLE_BYTES would be exceeded."""
         with self._lock:
             if self._idle_bytes + block.size <= MAX_IDLE_BYTES:
                 self._idle.setdefault(block.size, []).append(block)

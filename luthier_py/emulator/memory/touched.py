@@ -1,7 +1,7 @@
 """What memory a launch came to: pages, and what each held before.
 
-In: rows of native code (watching/touched.c). Out: the same as data. Invariant: a page is kept before the launch's first
-access of it, so its bytes are those from before the launch unless somebody else wrote meanwhile.
+In: rows of native code (watching/touched.c). Out: the same as data. Invariant: a page is saved before the launch's
+first access of it, so its bytes are those from before the launch unless another writer changed them meanwhile.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from luthier_py.emulator.memory.device_memory import read_bytes
 
 PAGE_BYTES = 4096
 LINE_BYTES = PAGE_BYTES // 64
-TOUCHED_COLUMNS = 4  # its number and 1, a bit for each line, whether it was written, where its bytes are kept
+TOUCHED_COLUMNS = 4  # its number and 1, a bit for each line, whether it was written, where its bytes are saved
 
 
 @dataclass(frozen=True, slots=True)
 class TouchedPage:
-    """``before``: all of it, whoever has what parts of it. ``lines``: a bit for each that was touched. ``written``: not
-    only read."""
+    """``before``: the whole page, whichever allocations it is part of. ``lines``: a bit for each that was
+    touched. ``written``: not only read."""
 
     address: int
     lines: int

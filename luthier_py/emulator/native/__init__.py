@@ -1,1 +1,1 @@
-"""What generated code calls and what runs waves: C, kept as LLVM bitcode, and what Python writes beside it."""
+"""What generated code calls and what runs waves: C, stored as LLVM bitcode, and what Python writes beside it."""

@@ -152,8 +152,8 @@ GENERIC bool gather_in_window(struct shape shape, const struct access *a)
     return true;
 }
 
-/* A strip of lanes, some of which store a dword each to LDS, which nobody else sees meanwhile: what is stored between
-   them stays what it was. */
+/* A strip of lanes, some of which store a dword each to LDS, which no other thread sees meanwhile: what is stored
+   between them stays what it was. */
 GENERIC bool store_strip_to_lds(const struct access *a, struct window window, u32 lane, u16 active)
 {
     strip offsets = load_strip(a->addresses + lane), deltas = offsets - offsets[0];

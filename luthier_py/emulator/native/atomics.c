@@ -71,7 +71,7 @@ GENERIC u64 step_in_memory(u8 *at, u32 bytes, u32 step, u64 data, u64 second)
     }
 }
 
-/* The same in memory that nobody else sees meanwhile. */
+/* The same in memory that no other thread sees meanwhile. */
 GENERIC u64 step_unseen(u8 *at, u32 bytes, u64 data, u64 second)
 {
     u64 old = bytes == 4 ? *(u32 *)at : *(u64 *)at, value = new_value(old, data, second);

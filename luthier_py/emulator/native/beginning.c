@@ -1,7 +1,7 @@
 /* The beginning of a launch: arguments to their places, records as new, and the first turns.
 
    In: a record READY of layout. Out: an Outcome. Where rounds are used up, the work-group before has ended and time is
-   left, it goes on by itself. Invariant: nothing that another launch left in the records reaches this one, but for a
+   left, it continues by itself. Invariant: nothing that another launch left in the records reaches this one, but for a
    wish to stop it. */
 #include "clock.h"
 #include "native.h"

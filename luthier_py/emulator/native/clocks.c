@@ -1,7 +1,7 @@
 /* The clocks that kernels read: executed instructions, and the wall's; and a pause for code that waits for the host.
 
    In: what a worker counts for each block, and how many instructions these have (clocks.py). Out: numbers. Invariant:
-   nobody pays for a clock that nobody reads. */
+   a clock that no kernel reads costs nothing. */
 #include "clock.h"
 #include "native.h"
 

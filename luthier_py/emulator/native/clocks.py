@@ -1,11 +1,12 @@
 """The clocks that kernels read. That of the core counts executed instructions; the wall clock is this computer's.
 
 In: what a worker counts for each block, and how many instructions these have. Out: what clocks.c reads of that.
-Invariant: nobody pays for a clock that nobody reads; an application reads the same with a tool as without it.
+Invariant: a clock that no kernel reads costs nothing; an application reads the same with a tool as without it.
 
 The instructions are those of all waves that the worker has run, since a wave with another's turn in between waits; from
-launch to launch they go on, where somebody looked. A block is counted when a wave enters it, so whoever reads the clock
-takes off what is left of its own. With the cycle model (see cycles) the core's clock counts cycles instead.
+launch to launch they continue, once a wave has read the clock. A block is counted when a wave enters it, so code
+that reads the clock subtracts what is left of its own block. With the cycle model (see cycles) the core's clock
+counts cycles instead.
 """
 
 from __future__ import annotations

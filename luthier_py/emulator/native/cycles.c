@@ -77,7 +77,7 @@ static u64 count_bank_cycles(const struct service *service, u64 mask, u64 base, 
     return total;
 }
 
-/* Cycles of an access of LDS; addresses that are all as far apart as before, in pattern `number`, take as long. */
+/* Cycles of an access of LDS; addresses with the same distances as before, in pattern `number`, take as long. */
 u64 SUPPORT(time_banks)(struct wave *wave, u64 mask, u64 base, const u32 *addresses, u64 parities, u64 bits, u64 banks,
                         u64 dwords, u64 atomic, u64 number)
 {

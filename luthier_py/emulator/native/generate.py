@@ -34,7 +34,7 @@ _FLAGS = (
     "-Wall -Wextra -Werror -O2 -Xclang -disable-llvm-passes -Xclang -disable-lifetime-markers -S -emit-llvm -o -"
 ).split()
 _PASSES = "function(sroa,early-cse,simplifycfg)"
-"""What makes the text small; nothing is inlined before it is known what is wanted."""
+"""What makes the text small; nothing is inlined before it is known which functions are used."""
 _OF_TARGET = re.compile(r'^target .*\n| "target-[a-z]+"="[^"]*"|^!llvm\.ident.*\n', re.MULTILINE)
 _RECORDS = {
     "worker": layout.WORKER, "site": layout.SITE, "allocation": layout.ALLOCATION, "time": layout.TIME,

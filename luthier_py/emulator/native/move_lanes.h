@@ -2,7 +2,7 @@
 
    In: an access, and its shape. Out: whether all went well; else a fault was noted in the wave. Invariant: all bytes of a
    lane are known to be there before the first of them moves; an element of two dwords moves at once, but where its words
-   lie apart, in private memory, which nobody else sees. */
+   are not adjacent, in private memory, which no other lane sees. */
 #ifndef LUTHIER_MOVE_LANES_H
 #define LUTHIER_MOVE_LANES_H
 
@@ -72,7 +72,7 @@ GENERIC void move_if_adjacent(const struct lane *lane, u8 **at, u32 *data, u32 c
         move_word(lane->shape, at[1], data + LANES);
 }
 
-/* Elements whose words may lie apart. */
+/* Elements whose words need not be adjacent. */
 GENERIC bool move_by_words(const struct lane *lane)
 {
     u8 *at[MOST_PARTS][MOST_WORDS];

@@ -1,9 +1,9 @@
-"""The turn goes to the next wave of the work-group inside a host function, from a wave that ends or waits at a barrier.
+"""The turn passes to the next wave of the work-group inside a host function, from one that ends or waits at a barrier.
 
 In: a wave that is through, in a function that others of its work-group run, too. Out: LLVM IR that does for it what the
-scheduler would do, and goes on with the next wave; what such a function returns is a Status, and how many waves behind
-the one that it was called with has that, times MOVED. Invariant: that is done only where the next wave is ready, so the
-last one of a round comes back to the scheduler, which sees to everything else.
+scheduler would do, and continues with the next wave; what such a function returns is a Status, and how many waves
+behind the one that it was called with has that, times MOVED. Invariant: that is done only where the next wave is ready,
+so the last one of a round comes back to the scheduler, which sees to everything else.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ assert max(Status) < MOVED
 FIRST_WAVE = "%first.wave"
 """What such a function is called with; ``%wave`` is the one that has the turn."""
 THROUGH = {Status.BARRIER: "arrived", Status.DONE: "ended"}
-"""Where a wave goes that could hand on the turn, whose pc is in memory already."""
+"""The block that a wave enters to hand on the turn, by its status; its pc is in memory already."""
 
 
 def enter(e: Emitter, hands_on: bool, entrances: Mapping[int, str]) -> None:
-    """Go to where the wave goes on: the label of a block by its address, or %nowhere. What comes before this is the
-    same for all waves of a work-group."""
+    """Branch to where the wave continues: the label of a block by its address, or %nowhere. What comes before this is
+    the same for all waves of a work-group."""
     if hands_on:
         ways = [(label, f"%{label}.next", f"%{label}.moved") for label in THROUGH.values()]
         e.begin("again")

@@ -4,7 +4,7 @@
    it returns may be accessed for `bytes` bytes, and written if the flags say so. Nothing is compared with the end of an
    access, which wraps for the last addresses: its room is.
 
-   LDS instructions outside of a work-group's LDS read 0 and write nothing, which the worker is told (ISA manuals, "Data
+   LDS instructions outside of a work-group's LDS read 0 and write nothing, which the worker records (ISA manuals, "Data
    Share", out of range); flat ones there are faults. */
 #include "resolve.h"
 
@@ -35,7 +35,7 @@ GENERIC u8 *note_fault(const struct request *r, u64 kind)
     return write_fault(r->wave, r->site, r->lane, r->address, kind);
 }
 
-/* Where an access goes that does nothing: reads give 0, writes are dropped. */
+/* The target of an access without effect: reads give 0, writes are dropped. */
 GENERIC u8 *ignore(struct wave *wave)
 {
     wave->ignored = wave->ignored_high = 0;

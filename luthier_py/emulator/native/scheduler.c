@@ -223,7 +223,7 @@ GENERIC u64 take_turns(const struct schedule *s)
     return GOES_ON;
 }
 
-/* Which wave's turn is next; its length is in the group's record. Turns are short, since what goes wrong does so between
+/* Which wave's turn is next; its length is in the group's record. Turns are short, since errors of order happen between
    two accesses; one in 16 is long enough to get somewhere. */
 GENERIC u64 draw_turn(struct group *group, u64 waves)
 {

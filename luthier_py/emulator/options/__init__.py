@@ -1,1 +1,1 @@
-"""What a launch is asked to look for, and in which order and how finely its code is made: data alone."""
+"""What a launch has to check, and in which order and how finely its code is made: data alone."""

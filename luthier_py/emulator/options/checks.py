@@ -14,7 +14,7 @@ class Checks(Flag):
     """What native code looks for as waves run: kinds of mistakes, and what memory they come to."""
 
     NONE = 0
-    BOUNDS = auto()     # accesses outside allocations, LDS and private memory; the launch goes on
+    BOUNDS = auto()     # accesses outside allocations, LDS and private memory; the launch continues
     ALIGNMENT = auto()  # addresses that are no multiple of the element, or of a dword
     WAITS = auto()      # registers that are used before their load was waited for
     RACES = auto()      # accesses of two waves in no order, of which one writes
@@ -29,8 +29,8 @@ MISTAKES = ~Checks.TOUCHED
 NAMES = {str(check.name).lower(): check for check in Checks if check & MISTAKES}
 NAMES["lockstep"] |= Checks.RACES
 ALL = Checks.BOUNDS | Checks.WAITS | Checks.RACES | Checks.INIT | Checks.BARRIERS | Checks.HARDWARE
-"""Of --check. Loads and stores that are not aligned are no mistakes on AMD's GPUs, and lanes of a wave do not go apart
-there: these have to be asked for."""
+"""Of --check. Loads and stores that are not aligned are no mistakes on AMD's GPUs, and lanes of a wave run in lockstep
+there: these checks have to be requested."""
 
 
 class FindingKind(IntEnum):

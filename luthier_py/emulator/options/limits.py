@@ -27,7 +27,7 @@ class LaunchLimits:
 
 
 class ExternalWriter(Protocol):
-    """Somebody beside the device who writes its memory while kernels run."""
+    """What writes the device's memory, beside the device, while kernels run."""
 
     @property
     def changes(self) -> int:

@@ -1,6 +1,6 @@
 """What host functions depend on beside instructions, and the numbers by which they count.
 
-In: nothing. Out: names that both who writes host functions and who finds those that were kept need. Invariant: to
+In: nothing. Out: names for the code that writes host functions, and for the cache that finds them. Invariant: to
 import it costs next to nothing.
 """
 

@@ -1,6 +1,6 @@
 """How many instructions go into what LLVM compiles at once.
 
-In: nothing. Out: numbers. Invariant: a translation that is kept is found by these, too.
+In: nothing. Out: numbers. Invariant: a cached translation is found by these, too.
 """
 
 BLOCK, PART = 250, 1000

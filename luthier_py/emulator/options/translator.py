@@ -1,7 +1,7 @@
 """What decides how code is translated, beside the code and the settings: the sources of the translator.
 
 Invariant: whatever writes a translation is in ROOMS (tests/test_architecture.py follows the imports), so that a change
-of anything else leaves what was translated as it is. Of the loader that is what tells inserted code from the
+of anything else leaves what was translated as it is. Of the loader that is what distinguishes inserted code from the
 application's.
 """
 

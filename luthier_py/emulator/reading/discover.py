@@ -47,7 +47,7 @@ def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
             except Malformed:
                 if pc == entry:
                     raise
-                break  # past a call that never returns, into padding: whoever gets here is told then
+                break  # past a call that never returns, into padding: a wave that comes here fails then
             after = pc + inst.size_bytes
             targets, falls = _ways(inst, pc)
             leaders.update(targets)
@@ -109,12 +109,12 @@ def without_vectors(blocks: list[CodeBlock], target: Target) -> set[int]:
 
 
 def traps(inst: Inst) -> bool:
-    """Whether a wave that comes here goes no further."""
+    """Whether a wave that comes here stops for good."""
     return find_meaning(inst.op) is Action.TRAP and inst["simm16"].value != DEBUG_TRAP
 
 
 def interrupts(inst: Inst) -> bool:
-    """Whether the host is to be told that a wave came here."""
+    """Whether the host is notified that a wave came here."""
     return find_meaning(inst.op) is Action.SENDMSG and inst["simm16"].value & 15 == INTERRUPT_MESSAGE
 
 

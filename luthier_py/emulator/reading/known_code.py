@@ -1,4 +1,4 @@
-"""Instructions of translated code, decoded when somebody asks for them.
+"""Instructions of translated code, decoded at their first use.
 
 In: the code that translations were made of, and where its instructions begin. Out: a mapping from addresses to
 instructions. Invariant: an instruction is what was translated, whatever memory holds now.

@@ -124,7 +124,7 @@ WORKER = _fields(
     "watch",         # address of what watching native code knows of the launch
     "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
     "outside_lds",   # address of a site that accessed what is outside of LDS; 0 for none
-    "alone",         # 1 where nobody else writes the memory of its waves while they run
+    "alone",         # 1 where only its waves write their memory while they run
 )
 
 SITE = _fields(0, "base", "end")  # a memory instruction's last allocation; empty where base == end
@@ -178,7 +178,7 @@ class Status(IntEnum):
     YIELD = 3     # budget used up, or s_sleep
     FAULT = 4     # see fault_*
     MEETING = 5   # go on at pc when ``meeting`` counts ``expected``
-    MESSAGE = 6   # tell the host, and go on at pc
+    MESSAGE = 6   # notify the host, and continue at pc
     SIGNAL = 7    # count as come to the barrier, and go on at pc
     WAIT = 8      # go on at pc when all waves have come since this one has
 
@@ -196,11 +196,11 @@ class Fault(IntEnum):
     MODE = 8       # came from a register, and has a value for which there is no code
     SKIPS = 9      # the function is left while vector instructions are skipped
     SURFACE = 10   # a resource, or what is stored there, without a known meaning; the address is a SurfaceRefusal
-    RELEASED = 11  # vector registers or private memory are wanted that the wave has given back
+    RELEASED = 11  # vector registers or private memory are needed that the wave has deallocated
 
 
 class SurfaceRefusal(IntEnum):
-    """What of a resource is refused, or of what it is asked for."""
+    """Which part of a resource, or of a request to it, is refused."""
 
     FORMAT = 1           # no format has that number, or it is one that is not converted here
     RESERVED_SELECT = 2  # a destination select of 2 or 3
@@ -219,7 +219,7 @@ LAUNCH = _fields(
     0,
     "next",                  # index of the next work-group to start; workers take it atomically
     "total", "count_x", "count_y",
-    "sgpr_x", "sgpr_y", "sgpr_z",  # byte offset in the wave of each work-group id, or of a field nobody reads
+    "sgpr_x", "sgpr_y", "sgpr_z",  # byte offset in the wave of each work-group id, or of a field that no code reads
     "waves",                 # of a work-group that is complete
     "image_stride",          # distance of the images of two waves
     "scalar_bytes",          # of a wave's initial image: NAMED_SCALARS that it needs, a multiple of COPIED_BYTES
@@ -230,7 +230,7 @@ LAUNCH = _fields(
     "stop",                  # not 0: come back before the next turn
     "edges",                 # dimensions, as bits, whose last work-groups have fewer work-items
     "edge_stride",           # distance of the images for two sets of such dimensions; all zero is the first
-    "watcher",               # address of what is told of work-groups, with the cycle model: see scheduler
+    "watcher",               # address of the function that gets GroupEvents, with the cycle model: see scheduler
     "ids_share",             # 1 where the id in z is in the upper half of the register of y; else 0
     "waves_0", "waves_1", "waves_2", "waves_3", "waves_4", "waves_5", "waves_6", "waves_7",  # for each such set
 )
@@ -262,10 +262,10 @@ READY = _fields(
     "run",                   # address of the scheduler
     "worker", "launch", "group", "meetings",  # addresses of records
     "rounds", "slice",       # see scheduler
-    "again",                 # nanoseconds in which it goes on after that while work-groups end; all ones: ever
+    "again",                 # nanoseconds in which it continues after that while work-groups end; all ones: ever
     "kernarg",               # address of the kernarg segment
     "kernarg_words",         # of 64 bits
-    "given", "fixed",        # addresses of as many words: bits that whoever launches gives, and the others
+    "given", "fixed",        # addresses of as many words: bits that the launch gives, and the others
     "preload", "preload_bytes",  # where that is which each launch finds in user SGPRs
     "preload_to",            # where these are in the first image
     "images",                # how many there are, image_stride apart
@@ -284,7 +284,7 @@ class Outcome(IntEnum):
 
 
 class GroupEvent(IntEnum):
-    """What a watcher is told of a work-group: the address of its record, and this."""
+    """What a watcher gets of a work-group, with the address of its record."""
 
     BEGINS = 0    # in this record, from now on
     RELEASES = 1  # all its waves have come to the barrier, and are about to go on

@@ -1,4 +1,4 @@
-"""A function of GPU code as the host functions that stand for it: each written when it is wanted, in the style wanted.
+"""A function of GPU code as the host functions that stand for it: each written when it is requested, in that style.
 
 In: the blocks of a function. Out: LLVM IR of its parts. Invariant: what is known of the whole function is worked out
 once, so writing one part takes time for that part alone.
@@ -44,7 +44,7 @@ class DividedFunction:
     def __init__(self, blocks: list[CodeBlock], entry: int, settings: Settings, origins: Origins | None = None) -> None:
         blocks = cut(blocks, settings.yields)
         self.effort = effort(blocks)
-        # That comes of another text, which nobody has written yet: only the translator's sources tell it.
+        # Better code comes of another text, not written yet: the translator's sources identify it.
         self._of_better_code = translator() if self.effort is Effort.FAST else ""
         self._settings, self._origins = settings, origins
         self._items: dict[tuple[Inst, int], Any] = {}

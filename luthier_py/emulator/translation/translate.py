@@ -4,7 +4,7 @@ In: basic blocks of a function. Out: the text of LLVM functions ``i32 name(ptr w
 run a wave from ``wave.pc`` until it has to give way, and return a Status (see also next_wave). Invariant: between
 blocks the wave's memory holds the whole state, so any block may be entered from outside.
 
-Counters: one per block counts its executions; two per stretch of instructions under one EXEC sum
+Counters: one per block counts its executions; two per run of instructions under one EXEC sum
 the active lanes, and the executions with any. A host function numbers its own from 0; what comes before them is
 known when it is linked, as the addresses of two symbols.
 """
@@ -54,7 +54,7 @@ _JUMPS = Action.SETPC, Action.ADD_PC, Action.SWAPPC, Action.CALL
 
 
 def _leaves(inst: Inst) -> bool:
-    """Whether its code says where the wave goes on, or that it does not."""
+    """Whether its code says where the wave continues, or that it ends."""
     row = find_meaning(inst.op)
     return isinstance(row, Branch) or row in _ENDINGS or traps(inst) or interrupts(inst)
 

@@ -1,4 +1,4 @@
-"""What is known of a translated function beside its machine code, as data that can be kept.
+"""What is known of a translated function beside its machine code, as data that can be cached.
 
 In: facts of host functions (see translating), or the text that :meth:`Translation.pack` made. Out: the same.
 Invariant: whatever a text says, a Translation that was read from one names only instructions inside its own runs of

@@ -1,4 +1,4 @@
-"""A GPU function made into LLVM IR, with what is known of that beside: what is done where nothing was kept.
+"""A GPU function made into LLVM IR, with what is known of that beside: what is done where nothing was cached.
 
 In: what decodes instructions, an entry. Out: a Translation, and what writes the text of each of its host functions.
 """

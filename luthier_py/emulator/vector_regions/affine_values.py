@@ -2,8 +2,8 @@
 
 In: primitives applied to vectors. Out: for such operands a few scalar instructions before the region's loop, and
 vectors only for those who ask. A :class:`AffineValue` is ``first + step * lane``, of 32 bits, which wrap; a
-:class:`SameMask` has one flag for all lanes. Invariant: both are exact where the conditions hold that the strip was
-told to require, and where the rows that they come from (``roots``, a bit mask) are affine values, which it checks, too.
+:class:`SameMask` has one flag for all lanes. Invariant: both are exact where the conditions hold that they made the
+strip require, and where the rows that they come from (``roots``, a bit mask) are affine values, which it checks, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ADDRESS_BITS = 16
 
 @dataclass(slots=True, eq=False)
 class AffineValue:
-    """``plain`` writes it as a vector, where it is asked for first; of ``operands``."""
+    """``plain`` writes it as a vector, at its first use; of ``operands``."""
 
     first: ScalarWord
     step: ScalarWord

@@ -36,7 +36,7 @@ class Emitter:
     """Lines of one module, with the function that is being written."""
 
     def __init__(self, wave_size: int = 64, prefix: str = "%v") -> None:
-        """``prefix``: of names that nobody chose."""
+        """``prefix``: of numbered names."""
         self.wave_size = wave_size
         self._prefix = prefix
         self.lines: list[str] = []

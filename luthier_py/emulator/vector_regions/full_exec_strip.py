@@ -195,7 +195,7 @@ class FullExecStrip(LaneStrip):
 
     def _overlaps(self, access: LaneAccess, step: ScalarWord) -> str:
         """Whether elements of several dwords are one dword apart, or halves a byte, an i1; empty where they cannot be,
-        or may not. Parts of an element are read one by one then, so nobody else may write them."""
+        or may not. Parts of an element are read one by one then, so no other thread may write them."""
         if not self._may_overlap(access) or isinstance(step, int):
             return ""
         return self.before(f"icmp eq i32 {step}, {min(access.size // 2, 4)}")
@@ -245,7 +245,7 @@ class FullExecStrip(LaneStrip):
         return size
 
     def _is_alone(self) -> str:
-        """Whether nobody beside the worker writes memory."""
+        """Whether only the worker writes memory."""
         worker = self.before(f"inttoptr i64 {self._field('worker')} to ptr")
         place = self.before(f"getelementptr i8, ptr {worker}, i64 {WORKER['alone']}")
         return self.before(f"icmp ne i64 {self.before(f'load i64, ptr {place}')}, 0")

@@ -215,7 +215,7 @@ class LaneStrip:
         kept = [row for row in sorted(self._cells)
                 if self._cells[row].written and (row >= VECTOR_ROWS or live >> row & 1)]
         for row in kept:
-            str(self._cells[row].value.ref)  # a value that is written when it is asked for may read another row
+            str(self._cells[row].value.ref)  # a value that is written at its first use may read another row
         for row in kept:
             cell = self._cells[row]
             whole = cell if cell.mask == FULL else self._merge_cell(row, cell)

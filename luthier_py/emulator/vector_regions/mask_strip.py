@@ -16,7 +16,7 @@ MOST_LINES = 24
 
 
 class MaskStrip(LaneStrip):
-    """EXEC is applied to a mask when it is whole; ``masks``: which, by the scalar register that it goes to."""
+    """EXEC is applied to a mask when it is whole; ``masks``: which, by the scalar register that gets it."""
 
     def __init__(self, emitter: Emitter, wave_size: int, first: int, wave: str) -> None:
         pointer = emitter.let(f"getelementptr i32, ptr {wave}, i64 {first}")

@@ -217,7 +217,7 @@ class VectorRegion:
         return _Loop(mask, names, strip, body, sums, same)
 
     def _emit(self, loop: _Loop[Any], before: Iterable[str] = ()) -> Totals:
-        """Write the loop, behind ``before``; somebody branches there."""
+        """Write the loop, behind ``before``; the caller has written the branch to it."""
         emitter, names = self._emitter, loop.names
         lane = f"%{names['lanes']}.lane"
         emitter.place(names["before"])

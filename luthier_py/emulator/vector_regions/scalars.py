@@ -3,7 +3,7 @@
 In: reads and writes of scalar registers. Out: IR that loads a register when first read and stores
 what was written when the block ends. Invariant: between blocks memory holds every register.
 
-A pair is kept as one 64-bit value when it was written or read as one, so that masks and
+A pair is held as one 64-bit value when it was written or read as one, so that masks and
 addresses do not go through halves.
 """
 

@@ -1,7 +1,7 @@
 """The algebra on strips of lanes, in forms that the host handles well.
 
 In: primitives applied to vectors. Out: LLVM IR. Two kinds of values have more than one form, made
-when asked for: a mask is a vector of i1, or of i32 that are 0 or -1 (host masks have the width of
+on demand: a mask is a vector of i1, or of i32 that are 0 or -1 (host masks have the width of
 what they mask); a 64-bit integer is one vector, or its halves (as registers hold it, so that address
 arithmetic needs no shuffles). Constants are folded, so that shifts by constants are seen.
 """

@@ -1,6 +1,6 @@
 /* Accesses of memory: which lanes may go on, and what each does there.
 
-   A lane whose access is out of bounds or not aligned is left out, as on a GPU that goes on: it reads 0 and writes
+   A lane whose access is out of bounds or not aligned is left out, as on a GPU that continues: it reads 0 and writes
    nothing. What loads of idle lanes give, far outside of LDS, counts as never written. */
 #include "watching.h"
 
@@ -77,8 +77,8 @@ static bool unwritten(struct wave *wave, struct place place, u32 size) {
     return true;
 }
 
-/* What a lane got of registers that were never written goes on, from `id` on. Compilers load registers of lanes that they
-   have not saved: so does what is read of private memory that nobody wrote. */
+/* Loading what was stored from registers that were never written makes registers undefined, from `id` on; so does
+   loading private memory that was never written: compilers load registers of lanes that they have not saved. */
 static void hand_on(struct wave *wave, struct place place, u32 size, u32 id, u32 lane) {
     for (u32 at = 0; at < size && place.space != IN_MEMORY && id != 0; at += 4)
         if (state_of(wave, place, at, at + 4 < size ? at + 4 : size) != DEFINED) undefine(wave, id + at / 4, lane);
@@ -100,7 +100,7 @@ static void write_down(struct wave *wave, struct place place, u32 size, u32 id, 
 
 static u64 refused(bool writes, u64 allowed) { return writes && !(allowed & WRITABLE) ? READ_ONLY : 0; }
 
-/* What an access is to the heap of kernels (place_in_heap); where it is in no block that is in use, that is told. */
+/* What an access is to the heap of kernels (place_in_heap); where it is in no block that is in use, it is reported. */
 static u64 look_in_heap(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, struct place place,
                         u32 size, u32 lane, u64 allowed) {
     u64 block, bytes, found = 0;

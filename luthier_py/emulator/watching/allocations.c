@@ -2,7 +2,7 @@
 
    Kernels keep the heap themselves. Memory that may be a slab says in its access whose heap it is of; it is one where that
    heap has recorded it (ROCm device libraries, ockl/src/dm.cl: heap_t, sdata_t, slab_t, kinfo). A block has no record of
-   how much of it was asked for, so it counts as a whole. What a slab begins with, up to the bits that say which are in
+   the size that was requested, so it counts as a whole. What a slab begins with, up to the bits that say which are in
    use, is the library's own. */
 #include "watching.h"
 

@@ -27,7 +27,7 @@ static u64 mask_of(struct watch *watch, u8 *memory, u32 row) {
     return found;
 }
 
-/* Lanes in which a source is defined; of a scalar that goes to one lane as a whole, where it is so in part. */
+/* Lanes in which a source is defined; a scalar written to one lane is defined if any part of it is. */
 static u64 source(struct watch *watch, u8 *memory, struct busy *busy, const u32 *step, u32 read) {
     u32 id = read & 0xffff, role = role_of(read), routed = read >> ROUTED & 3;
     if (routed) return ~mask_of(watch, memory, ROUTED_SHADOWS + routed - 1);

@@ -1,7 +1,7 @@
 """What a checked launch found, as data and in words.
 
-In: the rows that native code fills (watching.h). Out: Findings. Invariant: each kind of mistake is told once for each
-pair of instructions, with the first occurrence and how many there were.
+In: the rows that native code fills (watching.h). Out: Findings. Invariant: each kind of mistake is reported once for
+each pair of instructions, with the first occurrence and how many there were.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def describe_finding(row: FindingRow, register: Callable[[int], str], nearest: C
     if kind is FindingKind.ALIGNMENT:
         return f"address 0x{row['address']:x} in {_space(row)} is no multiple of {detail}"
     if kind is FindingKind.HARDWARE and detail:
-        from luthier_py.isa.properties.float_results import FloatFormat  # costs a warm start what nobody needs
+        from luthier_py.isa.properties.float_results import FloatFormat  # a warm start rarely needs it
 
         denormal = f"0x{row['address']:x}, a denormal of {list(FloatFormat)[detail - 1].name.lower()}"
         return f"{denormal}, counts as zero in this instruction on this GPU, and not on others"
@@ -198,4 +198,4 @@ def _describe_divergence(row: FindingRow) -> str:
 
 
 def no_report(report: LaunchReport) -> None:
-    """Nobody asks."""
+    """Drop the report."""

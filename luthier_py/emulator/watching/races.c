@@ -1,9 +1,9 @@
-/* Accesses of two waves of which one writes, and nothing orders them; where that is asked for, of two lanes of one wave.
+/* Accesses of two waves of which one writes, and nothing orders them; on request, of two lanes of one wave.
 
    What orders: a wave's own program (a lane's own, and its barriers alone, where lanes are looked at); barriers, for what the wave has waited for before (of memory outside LDS: whatever
    it did before); and, for what was waited for, an atomic or store that comes after it, and an atomic that returns
-   something, or a coherent load, by another wave of what somebody else has changed. By the latter a wave knows of
-   all that anybody had let go by then, which hides races and never makes one up; its plain loads find what other
+   something, or a coherent load, by another wave of what it did not write itself. By the latter a wave knows of
+   all that any wave had released by then, which hides races and never makes one up; its plain loads find what other
    work-groups let go once it has made its caches forget (an acquire). Atomics do not race with each other; a
    plain store does not with coherent loads of memory, nor with a store that its wave has seen by one, nor with atomics
    on what was atomically changed before; nor with a store of the same value; nor a plain load with atomics if the next
@@ -134,7 +134,7 @@ void forget_cells(struct watch *watch) {
     }
 }
 
-/* As if nobody had been there; what was divided stays so. */
+/* Forget all accesses; cells divided into bytes stay divided. */
 void clear_cells(struct cell *cells, u32 count) {
     for (u32 i = 0; i < count; i++) {
         struct bytes *bytes = cells[i].bytes;
@@ -239,13 +239,13 @@ static void confirm(struct watch *watch, u32 wave, u64 address) {
     settle(watch, guess);
 }
 
-/* It does something else there first, so what was told stays. */
+/* It does something else there first, so what was reported stays. */
 static void give_up(struct watch *watch, u32 wave, u64 address) {
     struct guess *guess = guess_at(watch, wave, address);
     if (guess->address == address && guess->wave == wave && guess->time != watch->time) settle(watch, guess);
 }
 
-/* Its row, counted; NULL where it is the one that was told last. */
+/* Its row, counted; NULL where it was the last one reported. */
 static struct finding *tell(struct watch *watch, u8 *memory, struct wave *wave, enum space space, const u32 *access,
                             u64 address, u32 lane, struct access_note *note, u64 detail) {
     u64 pc = watch->bases[code_of(watch, memory)] + access[PC], other_pc = watch->bases[note->code] + note->pc;
@@ -290,7 +290,7 @@ static void remember(struct watch *watch, struct wave *wave, enum space space, s
     cell->reads[0].mask = cell->reads[1].mask = 0;
 }
 
-/* By an atomic or coherent load of what somebody else has written, a wave knows what was done before. */
+/* By an atomic or coherent load of what another wave has written, a wave knows what was done before. */
 static void acquire(struct watch *watch, struct wave *wave, u64 address, struct cell *cell) {
     wave->looks[wave->looked++ % LOOKS] = (struct look){address, watch->time};
     u64 write = cell->write.wave != wave->id ? cell->write.time : 0;
@@ -312,7 +312,7 @@ static void touch(struct watch *watch, u8 *memory, struct wave *wave, enum space
     struct access_note *write = &cell->write, *changed = &cell->atomic;
     struct access_note note = {watch->time, wave->id, wave->phases[space].now, access[PC], lane, mask, atomic,
                                code_of(watch, memory)};
-    bool scoped = access[TRAITS] & COHERENT && space != IN_LDS; /* LDS has no other scope to be told from */
+    bool scoped = access[TRAITS] & COHERENT && space != IN_LDS; /* LDS has one scope only */
     bool coherent = use == READS && scoped;
     if (watch->guessed) (access[TRAITS] & COMPARES ? confirm : give_up)(watch, wave->id, address);
     if (coherent || (use == MODIFIES && access[TRAITS] & COHERENT)) acquire(watch, wave, address, cell);

@@ -9,7 +9,7 @@ static void barrier_differs(struct watch *watch, struct wave *wave, struct wave 
     if (row != NULL) row->other_wave = other->number;
 }
 
-/* A wave has come to a barrier: all of it, to the same as the others, and nobody has left. */
+/* A wave has come to a barrier: check that all its lanes have, that the others came to it, and that none ended. */
 static void came(struct watch *watch, u8 *memory, struct wave *wave, const u32 *step) {
     u64 pc = watch->bases[code_of(watch, memory)] + step[STEP_PC], exec = exec_of(watch, memory), began = wave->began;
     wave->barrier_pc = step[STEP_PC] + 1;

@@ -1,7 +1,7 @@
 /* What the checks of a launch share: who runs, what was found, and what each wave has done.
 
    In: calls of generated code, in the order in which waves take turns, from one thread. Out: findings. Invariant: a
-   finding is told once for each kind and pair of instructions, and counted. */
+   finding is reported once for each kind and pair of instructions, and counted. */
 #ifndef LUTHIER_WATCHING_H
 #define LUTHIER_WATCHING_H
 
@@ -40,7 +40,7 @@ struct access_note {
 };
 
 struct cell {
-    struct access_note write, atomic, reads[2]; /* the last ones, atomics apart */
+    struct access_note write, atomic, reads[2]; /* the last ones, atomics separate */
     u64 before_atomic;                          /* time of the last atomic by another wave than `atomic` is by */
     struct bytes *bytes;                        /* where less than a dword was accessed: what counts instead */
 };
@@ -76,7 +76,7 @@ struct busy { /* of a wave that has not ended */
     u32 resolved[MOST_NUMBERS];       /* a step whose registers M0 chose */
 };
 
-/* What a wave has seen that somebody else had written. */
+/* What a wave has read that another wave may have written. */
 struct look {
     u64 address, time;
 };
@@ -135,7 +135,7 @@ struct watch {
     struct guess guesses[GUESSES]; /* by address and wave; where there are too many, a later one takes the place of another */
     struct touched *touched; /* a table by page, with holes */
     u64 touched_room, touched_count;
-    struct wave nobody; /* for all waves, where nobody looks for mistakes */
+    struct wave nobody; /* for all waves, where no check looks for mistakes */
     u8 nothing[256]; /* what is read where nothing is */
 };
 

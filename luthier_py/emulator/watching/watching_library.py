@@ -56,7 +56,7 @@ _SOURCES = Path(__file__).parent
 _LIBRARY = "libwatching.so"
 PAGE = PAGE_BYTES
 MOST_PAGES = 1 << 13
-"""Of memory whose accesses are kept, to find races."""
+"""Of memory whose accesses are recorded, to find races."""
 MOST_BYTES = 1 << 20
 """Dwords whose bytes have notes of their own."""
 

@@ -49,7 +49,7 @@ PUBLIC u64 luthier_watch_findings(struct watch *watch, struct finding **findings
 
 PUBLIC u64 luthier_watch_stopped(struct watch *watch) { return watch->stopped; }
 
-/* The place of a work-group: LDS begins there as nobody's. */
+/* The place of a work-group: LDS begins there without accesses. */
 static struct group *place_of(struct watch *watch, u8 *memory, u64 index) {
     u64 lds = *field(memory, WAVE_LDS);
     u32 bytes = *field(memory, WAVE_LDS_BYTES), cells = (bytes + 3) / 4;

@@ -3,7 +3,7 @@
 In: what generated code keeps of each wave (layout's TIME), and the scheduler's word when a work-group begins, releases
 a barrier, or ends. Out: LaunchCycles. Work-groups are placed in the order of dispatch, each where one ends first; a
 compute unit holds as many as it has room for. Waves that share a pipe cannot have more of it than there is: a barrier,
-and a work-group's end, come no earlier than its pipes are through with what its waves asked of them; and a work-group
+and a work-group's end, come no earlier than its pipes are through with what its waves issued to them; and a work-group
 ends no earlier than its compute unit's pipes are through with it and all that came before. Invariant: the same launch
 on the same clock takes the same cycles.
 """
@@ -107,7 +107,7 @@ class _Resident:
     place: tuple[int, int] = (0, 0)
     begin: int = 0
     segment: int = 0         # when the last barrier was released
-    before: Cycles = field(default_factory=_nothing)  # what its waves had asked of the pipes by then
+    before: Cycles = field(default_factory=_nothing)  # what its waves had issued to the pipes by then
     simds: Cycles = field(default_factory=_nothing)   # (waves, SIMDs): 1 where the wave is
 
 

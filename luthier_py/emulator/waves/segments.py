@@ -35,7 +35,7 @@ class LaunchSegments:
             undoing.pop_all()
 
     def _take(self, size: int, name: str) -> int:
-        """Zeros that kernels may read; nobody touches a page of them before it is needed."""
+        """Zeros that kernels may read; no page of them is touched before it is needed."""
         address = self._memory.reserve(size)
         self._taken.append(address)
         self._memory.register(Allocation(address, size, name, writable=False))

@@ -40,7 +40,7 @@ class Shape:
 
     @property
     def kernel(self) -> str:
-        """The program's name of it, whoever has put a copy in its place."""
+        """The program's name of it, also where a tool put a copy in its place."""
         return original_name(self.record.name)
 
     @cached_property
@@ -130,8 +130,8 @@ _Result = TypeVar("_Result")
 
 
 def with_shape(function: Callable[Concatenate[Shape, _More], _Result]) -> Callable[Concatenate[Shape, _More], _Result]:
-    """Decorates a function of a shape, and of little else: its result is kept as long as the shape is, for no one to
-    change."""
+    """Decorates a function of a shape, and of little else: its result is cached as long as the shape is, and must not
+    be changed."""
 
     @wraps(function)
     def of(shape: Shape, /, *args: _More.args, **kwargs: _More.kwargs) -> _Result:

@@ -1,7 +1,7 @@
 """A place for one resident work-group: its memory, and whether it still gets anywhere.
 
 In: a launch's shape and addresses. Out: records for the scheduler. Invariant: a work-group that stands still is in a
-state in which it was before, and no memory has changed since: it goes round in a circle until some does.
+state in which it was before, and no memory has changed since: it loops until some does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WORD = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One wave of a resident work-group. ``pc`` is absolute, where it goes on."""
+    """One wave of a resident work-group. ``pc`` is absolute, where it continues."""
 
     group: int
     wave: int
