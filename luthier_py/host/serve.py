@@ -1,7 +1,7 @@
 """Entry of a worker process: answers one program until that program ends, however it ends.
 
 In: a socket on descriptor 3; on descriptor 4 the arena of a device, or how many launches a tool's program makes.
-Invariant: nothing that goes wrong here reaches the program except as a status, with one line on stderr.
+Invariant: no failure here reaches the program except as a status, with one line on stderr.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Service(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether it goes no further, and so the program is not to either."""
+        """Whether it cannot continue, and so the program must not either."""
         ...
 
     def handle_exit(self) -> None:
@@ -54,7 +54,7 @@ def main(service: str) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limit_threads()
     with suppress(OSError):
-        os.dup2(2, 1)  # stdout is the program's: what a tool prints goes elsewhere
+        os.dup2(2, 1)  # stdout is the program's: what a tool prints is sent to stderr
     sys.stdout = sys.stderr
     sys.setswitchinterval(SWITCH_SECONDS)
     if hasattr(libc := ctypes.CDLL(None), "mallopt"):

@@ -28,7 +28,7 @@ class HipModule:
         self._functions: dict[str, Any] = {}
 
     def kernel(self, name: str) -> KernelHandle:
-        """Invalid where the code object has no such kernel; the runtime is asked for it at its first launch."""
+        """Invalid where the code object has no such kernel; its first launch requests it from the runtime."""
         return KernelHandle(name, self.object.kernel(name), self)
 
     def variable(self, name: str) -> Buffer:

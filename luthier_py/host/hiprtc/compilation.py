@@ -1,9 +1,9 @@
 """A program for hiprtc to a code object, or to bitcode.
 
 In: its text, headers, options and name expressions. Out: what clang made of it, and its words. Invariant: the
-compiler is a child process without a shell that writes into a folder of its own, which goes when it has ended; what was
-made once comes from the cache where preprocessing gives the same again: it sees what a header, the environment or a new
-file in a folder that is searched changes.
+compiler is a child process without a shell that writes into a folder of its own, which is removed when it has ended;
+earlier results come from the cache where preprocessing gives the same again: it sees what a header, the environment or
+a new file in a folder that is searched changes.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class _Compilation:
         ]  # fmt: skip
 
     def _object(self, bitcode: Path) -> bytes:
-        """Of which symbols can be asked."""
+        """An ELF file whose symbols can be read."""
         output = self.folder / "object"
         processor = self.target.partition(":")[0]
         self._run(["--target=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-nogpulib", "-O0", "-w", "-x", "ir", "-c",

@@ -29,7 +29,7 @@ class CompilerService:
         return _reply(HiprtcResult.LINKING, lambda: link_inputs(read.text(), read.texts(), _inputs(read)))
 
     def handle_exit(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: no state outlives a request."""
 
 
 def _reply(failure: HiprtcResult, make: Callable[[], Compiled]) -> bytes:

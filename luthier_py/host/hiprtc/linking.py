@@ -62,7 +62,7 @@ def _for_linker(options: Sequence[str]) -> list[str]:
 
 
 def device_library(folder: Path, target: Target) -> list[str]:
-    """Of AMD's library what somebody asks for, by the options that the driver takes by itself."""
+    """Options that link AMD's device library, as far as it is used, as clang's driver passes them by itself."""
     wave = "on" if target.wave_sizes[0] == 64 else "off"
     names = ["ocml", "ockl", "oclc_daz_opt_off", "oclc_unsafe_math_off", "oclc_finite_only_off",
              "oclc_correctly_rounded_sqrt_on", f"oclc_wavefrontsize64_{wave}", version_module(target.name),

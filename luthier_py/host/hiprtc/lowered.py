@@ -1,6 +1,6 @@
 """What name expressions come to in the object: lines that are put behind a program, and names out of what it became.
 
-In: expressions, an ELF file of the compiler. Out: a symbol's name for each. Each expression's address is kept in a
+In: expressions, an ELF file of the compiler. Out: a symbol's name for each. Each expression's address is stored in a
 variable in a section that is no part of the loaded program (LLVM gives .llvmcmd no address:
 TargetLoweringObjectFileImpl.cpp), so the code object is what it would be without.
 """

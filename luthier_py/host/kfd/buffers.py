@@ -2,7 +2,7 @@
 
 In: what the memory ioctls say. Out: the emulator's table of what kernels may touch. Invariant: every byte of a buffer
 is mapped here at its own address: the arena whole, other pages (user pointers, shared virtual memory) as long as some
-buffer or range has them, or somebody here may be at them.
+buffer or range has them, or a thread here may access them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Buffers:
         self._files = MappedFiles()
         self.svm = SvmRanges()
         self._reached: dict[int, int] = {}  # of it, what kernels may touch
-        self._left: set[int] = set()  # pages of nobody that stay mapped until nobody is touching memory
+        self._left: set[int] = set()  # pages of no buffer or range, mapped until no thread is touching memory
         self._touching = 0
         self._next = 1
         self._lock = threading.RLock()
@@ -107,7 +107,7 @@ class Buffers:
 
     @contextmanager
     def defer_unmapping(self) -> Iterator[None]:
-        """While somebody here reads or writes memory of the program, whatever is freed meanwhile."""
+        """Keep pages mapped while a thread here accesses the program's memory, also those freed meanwhile."""
         with self._lock:
             self._touching += 1
         try:
@@ -194,7 +194,7 @@ class Buffers:
             raise
 
     def _reach(self) -> None:
-        """Tells the emulator what kernels may touch; ranges grow before others go, since kernels may be at them."""
+        """Register what kernels may touch; ranges grow before others are removed, since kernels may use them."""
         reached = self.svm.collect_reached()
         for start, end in reached.items():
             if self._reached.get(start) != end:
@@ -329,7 +329,7 @@ class Buffers:
         self._give_up([page for page in gone if self.svm.gaps(page * PAGE, (page + 1) * PAGE)])
 
     def _give_up(self, pages: list[int]) -> None:
-        """Pages of nobody. A kernel or a copy may be at them: what that writes then is lost."""
+        """Drop pages of no buffer or range. What a kernel or a copy may still write there is lost."""
         if not self._touching:
             return self._unmap(pages)
         for start, end in runs(pages):

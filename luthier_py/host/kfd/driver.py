@@ -66,7 +66,7 @@ class DriverService:
     over = False
 
     def handle_exit(self) -> None:
-        """What runs is for nobody; where it stands is told unless the program knew that it would end."""
+        """End running launches, and report where they stand, unless the program announced its end."""
         if self._opened and not self._left:
             end_launches(self._runs, self._end_launches)
 
@@ -194,7 +194,7 @@ class DriverService:
         """All memory is coherent."""
 
     def _set_trap_handler(self, a: SimpleNamespace, array: bytes) -> None:
-        """Faults are told without one."""
+        """Does nothing: faults are reported without one."""
 
     def _set_scratch_backing_va(self, a: SimpleNamespace, array: bytes) -> None:
         """The emulator has scratch memory of its own."""
@@ -223,7 +223,7 @@ class DriverService:
             a.offset = buffer.address
 
     def _free_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
-        self.events.leave_page(self.buffers.of(a.handle).address)  # before somebody else may have it
+        self.events.leave_page(self.buffers.of(a.handle).address)  # before another buffer may have it
         buffer = self.buffers.free(a.handle)
         self._forget(buffer.address, buffer.size)
 
@@ -369,7 +369,7 @@ class DriverService:
         self.devices[gpu].cancel("its queue was destroyed while it ran", queue)
 
     def report_failure(self, queue: DriverQueue, error: Exception) -> None:
-        """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""
+        """Report it to the program's runtime as the driver does: by memory events, by the queue, or by a hang."""
         tell_failure(os.environ, error, self._program)
         fault = error.fault if isinstance(error, DeviceError) else None
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:

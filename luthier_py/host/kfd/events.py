@@ -18,7 +18,7 @@ from luthier_py.host.kfd import words
 from luthier_py.host.kfd.protocol import ARENA_START, EVENT_WORDS, EVENTS, EVENTS_OFFSET
 
 _UNUSED, _SET, _AUTO = 0, 2, 4
-_UNSIGNALED = (1 << 64) - 1  # of a slot: nobody has written (kfd_events.c)
+_UNSIGNALED = (1 << 64) - 1  # of a slot: not written yet (kfd_events.c)
 _TIMES, _WAITING, _DATA = 8, 12, 16
 _STRIDE = 4 * EVENT_WORDS
 _SCAN_SECONDS = 0.0005
@@ -49,7 +49,7 @@ class Events:
             return
         if data:
             ctypes.memmove(place + _DATA, data, len(data))
-        waiting = words.load(place + _WAITING, 32)  # before it is set once more, so that nobody is missed who waits
+        waiting = words.load(place + _WAITING, 32)  # before it is set again, so that no waiting thread is missed
         words.add(place + _TIMES, 1, 32)
         if not (state & _AUTO and waiting):
             words.store(place, _SET | state & _AUTO, 32)

@@ -1,4 +1,4 @@
-"""What /dev/kfd is asked: numbers, names and arguments.
+"""The ioctls of /dev/kfd: numbers, names and arguments.
 
 Source: linux/kfd_ioctl.h (1.15), and the header that ROCm 5.2's driver and thunk share for numbers from 0x80 on.
 """

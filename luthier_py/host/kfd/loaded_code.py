@@ -2,7 +2,7 @@
 
 In: load addresses with ELF images, as ROCr's list of loaded code objects has them (_amdgpu_r_debug). Out: the name of
 the kernel whose descriptor is at an address, where address 0 of its code object is, and what the image says of its
-code. Invariant: an image is kept only until its names are read, but for one that has line tables or is a tool's copy;
+code. Invariant: an image is stored only until its names are read, but for one that has line tables or is a tool's copy;
 one that cannot be read says nothing, and that is no error; of one that is not what was loaded, since the program has
 freed it, memory has the names.
 """
@@ -86,7 +86,7 @@ class _Names:
 
 
 class _Image:
-    """Mutable: what is kept of one. ``size``: bytes of memory from address 0 to the end of its last segment."""
+    """Mutable: what is stored of one. ``size``: bytes of memory from address 0 to the end of its last segment."""
 
     def __init__(self, data: bytes) -> None:
         try:

@@ -65,7 +65,7 @@ class DriverQueue:
         self._rung = threading.Event()
         self._done = threading.Event()
         self.priority = self.percentage = 0
-        self._packets = 0  # on it, as far as was told
+        self._packets = 0  # on it, as far as was reported
         words.store(place.doorbell, self.IDLE)
 
     IDLE = 0
@@ -75,7 +75,7 @@ class DriverQueue:
         threading.Thread(target=self._run, daemon=True).start()
 
     def ring(self, packets: int = 0) -> None:
-        """``packets``: so many are on it. Later ones wait until their code was told, too."""
+        """``packets``: so many are on it. Later ones wait until their code was reported, too."""
         self._packets = max(self._packets, packets)
         self._rung.set()
 

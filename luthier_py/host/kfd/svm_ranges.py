@@ -1,8 +1,8 @@
 """What is known of shared virtual memory: attributes of pages, as the driver keeps and sums them up.
 
 In: changes of ranges. Out: attributes of ranges, and what kernels may touch. Source: svm_range_apply_attrs and
-svm_range_get_attr of drivers/gpu/drm/amd/amdkfd/kfd_svm.c; linux/kfd_ioctl.h. Invariant: pieces lie apart, are sorted,
-and of two that touch each other the attributes differ.
+svm_range_get_attr of drivers/gpu/drm/amd/amdkfd/kfd_svm.c; linux/kfd_ioctl.h. Invariant: pieces do not overlap, are
+sorted, and of two that touch each other the attributes differ.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class SvmRanges:
         return dict(runs)
 
     def answer(self, start: int, end: int, asked: Sequence[SvmPair], gpus: frozenset[int]) -> list[SvmPair]:
-        """Of all of a range; parts of which nothing was said do not count. Raises OSError for what cannot be asked."""
+        """Of all of a range; parts that no change set do not count. Raises OSError for attributes without an answer."""
         if any(kind in (ACCESS_IN_PLACE, NO_ACCESS) or kind > GRANULARITY for kind, _ in asked):
             raise OSError(errno.EINVAL, "attribute")
         found = [piece.attributes for piece in self.between(start, end)]

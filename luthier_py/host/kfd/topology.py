@@ -61,7 +61,7 @@ def sysfs(targets: Sequence[Target], memory_bytes: int) -> Path:
         try:
             draft.rename(folder)
         except OSError:
-            shutil.rmtree(draft, ignore_errors=True)  # somebody else was first
+            shutil.rmtree(draft, ignore_errors=True)  # another process was first
     return folder
 
 

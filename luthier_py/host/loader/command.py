@@ -1,6 +1,6 @@
 """A command as the library that is built here would carry it out.
 
-In: a program's path and words, an environment. Out: a command line. Invariant: the library itself is asked, so the
+In: a program's path and words, an environment. Out: a command line. Invariant: the library itself makes it, so the
 first program is started as those that it starts.
 """
 

@@ -20,7 +20,7 @@ HOLD = HERE / "hold.c"
 MAPPED = HERE / "mapped.c"
 """For libraries that exchange pages of programs, both."""
 TRACED = HERE / "traced.c"
-"""For libraries that tell a trace what programs do."""
+"""For libraries that record in a trace what programs do."""
 HOST = HERE.parent
 PACKAGE_ROOT = HOST.parent.parent
 SOURCES = ".c", ".h", ".txt"

@@ -23,7 +23,7 @@ class Control(IntEnum):
     COMPLETED = 0  # u64, the worker: the last command that is done
     BELL = 8       # u32, a futex: another one when those are woken who wait for commands
     FAILURE = 12   # i32: why launches go wrong from here on, or 0
-    WAKE_AT = 16   # u64, both: the first command that somebody waits for
+    WAKE_AT = 16   # u64, both: the first command that a thread waits for
     WRITTEN = 64   # u64, the program: bytes of the ring, counted from its first use and not wrapped
     POSTED = 72    # u32, a futex: another one when the worker is woken
     ASLEEP = 76    # u32, both: whether it has to be
@@ -103,7 +103,7 @@ FIRST_COMMAND = Message.LAUNCH
 
 TRACED = struct.Struct("<4I8Q")
 """A record there (struct traced): kind, process, thread, device; stream, what the program calls it, number; when it was
-asked for, began, ended; bytes of memory, bytes of a name, which follows."""
+requested, began, ended; bytes of memory, bytes of a name, which follows."""
 
 
 class Traced(IntEnum):
@@ -117,7 +117,7 @@ class Traced(IntEnum):
     THREAD = 6  # its name from now on; of the next two, too
     STREAM = 7
     DEVICE = 8
-    LAUNCH = 9  # carried out on a stream: by the worker, which tells of this number, or from `begin` to `end`
+    LAUNCH = 9  # carried out on a stream: by the worker, which reports this number, or from `begin` to `end`
     COPY = 10
     FILL = 11
     CALL = 12

@@ -1,6 +1,6 @@
 """A release of ROCm in a folder: what is where.
 
-In: a folder. Out: paths, variables of the environment. Invariant: a release is there if all that was asked for is
+In: a folder. Out: paths, variables of the environment. Invariant: a release is there if all that was requested is
 unpacked, and one process at a time fetches into its folder.
 """
 

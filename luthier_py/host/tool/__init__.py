@@ -9,7 +9,7 @@ COMMON_TOOL_SOURCES = tuple(sorted(COMMON_TOOL.glob("*.c")))
 
 
 def make_tool_defines(tool: str | None, options: str) -> list[str]:
-    """What the compiler is told, for a library that has this tool in it."""
+    """Options of the compiler for a library that has this tool in it."""
     return (
         [f"-DLUTHIER_TOOL={_quote_c_string(tool)}", f"-DLUTHIER_TOOL_OPTIONS={_quote_c_string(options)}"]
         if tool

@@ -15,7 +15,7 @@ _LINE = f"luthier: {MESSAGE}\n".encode()  # the library keeps its address
 
 class MappedFiles:
     """Mutable: one for this process. ``failure``: address of an i32 that gets ``status`` then, with a line on stderr;
-    0: it is said by whoever takes what was lost."""
+    0: the caller of `take_lost` reports it."""
 
     def __init__(self, failure: int = 0, status: int = 0) -> None:
         self._failure, self._status = failure, status
@@ -34,5 +34,5 @@ class MappedFiles:
             load_worker_library().luthier_remove_file(start)
 
     def take_lost(self) -> int:
-        """The first address where nothing was left, since this was asked last; or 0."""
+        """The first address where nothing was left, since the last call; or 0."""
         return int(load_worker_library().luthier_take_lost()) if self._any else 0

@@ -32,7 +32,7 @@ class _InHand(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class _ReadyCommand:
-    """A launch by its head, what is ready for it, and how somebody goes on with one that has stopped."""
+    """A launch by its head, what is ready for it, and what continues it once it has stopped."""
 
     head: bytes
     ready: ReadyLaunch

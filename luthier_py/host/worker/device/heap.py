@@ -47,7 +47,7 @@ class Heap:
         return self._address
 
     def _slabs(self) -> tuple[int, int, int]:
-        """None where there is no room: then kernels ask, and are told so."""
+        """All 0 where there is no room: then the host refuses what kernels request."""
         size = self._initial_bytes // SLAB_BYTES * SLAB_BYTES
         try:
             first = self._memory.reserve(size, SLAB_BYTES) if size else 0

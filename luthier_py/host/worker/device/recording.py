@@ -135,8 +135,8 @@ class LaunchRecorder:
         return next(path for each in more if self._takes(path := output / f"{name}{each}{SUFFIX}"))
 
     def _takes(self, path: Path) -> bool:
-        """Whether nobody has the name: of one run with a journal, whose folder has a file for each name, since those
-        of earlier runs are replaced; otherwise of all."""
+        """Whether no recording has the name: of one run with a journal, whose folder has a file for each name, since
+        those of earlier runs are replaced; otherwise of all."""
         journal = self._settings.journal
         place = path if journal is None else journal.with_name(path.name)
         try:

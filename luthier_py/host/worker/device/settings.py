@@ -1,4 +1,4 @@
-"""What an emulated device is told by the environment beside its target: how much memory it has, where its counts go.
+"""What the environment sets of an emulated device beside its target: its memory's size, where counts are written.
 
 In: the environment. Out: DeviceSettings, checked. Invariant: what is wrong is Invalid before any launch, and names the
 variable.

@@ -45,8 +45,8 @@ def visible_devices(uuids: Sequence[str], environment: Mapping[str, str]) -> lis
 
     ROCR_VISIBLE_DEVICES hides devices from HIP, HIP_VISIBLE_DEVICES (or else CUDA_VISIBLE_DEVICES) some of the rest.
     What the page leaves open is as ROCm does it (tests/unit/host/worker/test_targets.py asks ROCm 5.2.3 the same): a
-    list ends at what is no device; ROCr's also at a device that was there before, HIP's goes on; an empty list is none
-    to ROCr and all to HIP.
+    list ends at what is no device; ROCr's also at a device that was there before, HIP's continues; an empty list is
+    none to ROCr and all to HIP.
     """
     shown = list(range(len(uuids)))
     text = environment.get("ROCR_VISIBLE_DEVICES")

@@ -1,7 +1,7 @@
 """When the device's worker has carried out commands, for a trace of a program.
 
 In: the environment, commands by their number. Out: a record for each in the file that LUTHIER_TRACED names, to which
-the program writes what it has asked for (host/native/traced.h). Invariant: a command that failed has none; a file
+the program writes what it has requested (host/native/traced.h). Invariant: a command that failed has none; a file
 that cannot be written stops no command, and is said once."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CommandTrace:
         return self._file is not None
 
     def time_action(self, number: int, action: Callable[[], None]) -> Callable[[], None]:
-        """What carries out a command, and tells when."""
+        """What carries out a command, and records when."""
         return action if self._file is None else lambda: self._carry_out(number, action)
 
     def _carry_out(self, number: int, action: Callable[[], None]) -> None:

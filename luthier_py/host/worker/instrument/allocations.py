@@ -1,7 +1,7 @@
 """What memory a launch of a program may access, from what the program was given (host/preload/allocated.c).
 
 In: rows of allocations, a kernel's code object and its copy. Out: the table for hooks, and names for reports.
-Invariant: there is no table where somebody else may have given the kernel memory: then nothing is known, which is said.
+Invariant: there is no table where the runtime may have given the kernel memory: then nothing is known, which is said.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _OF_HIP = re.compile(r"/hip/(amd_detail/|nvidia_detail/)?\w+\.h$")
 _AT_BASE, _IN_COPY = 1, 2  # tool.h's struct original
 SECRET = {f"hidden_{name}" for name in ("hostcall_buffer", "printf_buffer", "heap_v1", "multigrid_sync_arg",
                                         "default_queue", "completion_action", "queue_ptr")}
-"""Arguments that lead to memory of the runtime's, of which no call tells."""
+"""Arguments that lead to memory of the runtime's, which no call reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessibleCode:
     """Of a kernel: segments of its code object; where the copy has the table's cell; names of arguments that lead to
-    memory that nobody knows."""
+    memory of the runtime's."""
 
     segments: tuple[LiveAllocation, ...]
     cell: int
@@ -53,7 +53,7 @@ class AccessibleCode:
 
 @dataclass(frozen=True, slots=True)
 class AccessibleMemory:
-    """``live``: sorted and apart from each other; ``freed``: the last ones, the newest first."""
+    """``live``: sorted, without overlaps; ``freed``: the last ones, the newest first."""
 
     live: tuple[LiveAllocation, ...] = ()
     freed: tuple[LiveAllocation, ...] = ()
@@ -78,7 +78,7 @@ def accessible_memory(content: bytes, code: AccessibleCode) -> AccessibleMemory:
     rows = [*_rows(content[_PLACES.size :])]
     loaded = [
         *code.locate_segments(*_PLACES.unpack_from(content))
-    ]  # variables that the program has asked for are in it
+    ]  # variables whose addresses the program has requested are in it
     given = [each for freed, each in rows
              if not freed and not any(each.start < one.end and one.start < each.end for one in loaded)]
     return AccessibleMemory(tuple(sorted([*given, *loaded])), tuple(each for freed, each in reversed(rows) if freed))

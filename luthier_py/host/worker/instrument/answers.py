@@ -1,6 +1,6 @@
 """What the worker answers of a kernel that is launched: whether and how it is instrumented; host/tool/clone.c reads it.
 
-In: a kernel's record, its copy. Out: bytes. Invariant: an answer is one word, what is to be told of launches, and the
+In: a kernel's record, its copy. Out: bytes. Invariant: an answer is one word, what launches have to report, and the
 copy if there is one.
 """
 
@@ -25,7 +25,7 @@ _STATE, _CHANNEL, _PARAMETER, _SIZED, _TABLE = range(5)  # tool.h's enum role
 
 
 def describe_arguments(record: KernelRecord | None) -> bytes:
-    """That launches are told, and where their arguments are."""
+    """That launches are to be reported, and where their arguments are."""
     if record is None:
         return SELECTED
     places = [struct.pack("<2I", arg.offset, arg.size) for arg in record.own_args]

@@ -1,7 +1,7 @@
 """What a tool's worker keeps of a kernel's copy, to read and report the launches of it.
 
 In: a copy. Out: what is read after each launch, and what reports need to know of its program. Invariant: nothing that
-only the copy's making needed is kept.
+only the copy's making needed is stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CopyFacts:
-    """What is kept of a kernel's copy."""
+    """What is stored of a kernel's copy."""
 
     variables: tuple[Variable, ...]
     wave_size: int
@@ -32,7 +32,7 @@ class CopyFacts:
     """What is read after each launch, where launches size nothing."""
     has_code: bool = True
     record: KernelRecord | None = None
-    """Where each launch is told, with its arguments."""
+    """Where each launch is reported, with its arguments."""
     accessible: AccessibleCode | None = None
     """Where launches come with what they may access."""
 

@@ -1,6 +1,6 @@
 """A tool under a running program: patches its kernels, and reports what each launch counted.
 
-In: messages of host/native/protocol from the preloaded library. Out: instrumented copies; what `tool_run` tells.
+In: messages of host/native/protocol from the preloaded library. Out: instrumented copies; what `tool_run` reports.
 Invariant: a kernel that cannot be instrumented is named once with the reason, and runs as it is.
 """
 
@@ -51,7 +51,7 @@ _RESULT = struct.Struct("<12I")
 _RECORDS = _REPORTS = struct.Struct("<2IQ")
 
 _KEPT_BYTES = 8 << 20
-"""Of a code object that is kept for faults alone, which are rare."""
+"""Of a code object that is stored for faults alone, which are rare."""
 
 
 class ToolService:
@@ -64,7 +64,7 @@ class ToolService:
         self._run: ToolRun | None = None
         self._told: set[str] = set()  # why kernels run as they are: a mistake in a tool meets each of them
         self._code: dict[tuple[int, int], bytes] = {}
-        self._originals: set[tuple[int, int]] = set()  # those of them that are kept
+        self._originals: set[tuple[int, int]] = set()  # those of them that are stored
         self._channels: list[Channel] = []  # by number
         self._kept: dict[tuple[int, int, str], CopyFacts] = {}
         self._arguments: dict[int, bytes] = {}  # of launches that have begun, by their numbers
@@ -133,7 +133,7 @@ class ToolService:
         raise Invalid(f"message {request.code} is unknown")
 
     def handle_exit(self) -> None:
-        """The program is gone without a word: killed, or by exec or _exit. What it had counted is told."""
+        """The program is gone without a word: killed, or by exec or _exit. What it had counted is reported."""
         if self._run is None:
             return
         self._count()
@@ -227,7 +227,7 @@ class ToolService:
         return answer + describe_copy(copy, made.cloned, self._number)
 
     def _keep_original(self, image: int, device: int) -> None:
-        """Findings and faults tell its lines; once for all of its kernels, as it is read and digested."""
+        """Findings and faults name its lines; once for all of its kernels, as it is read and digested."""
         code = self._code[image, device]
         if (image, device) not in self._originals and (checks_are_wanted(os.environ) or len(code) <= _KEPT_BYTES):
             self._originals.add((image, device))
@@ -300,7 +300,7 @@ class ToolService:
             self.run.report(replace(launch, arguments=arguments), without_code=True)
 
     def _launch(self, content: bytes, memory: Mapping[str, bytes]) -> tuple[LaunchResult, CopyFacts, int]:
-        """What a message about a launch begins with; what its kernel became; where the message goes on."""
+        """What a message about a launch begins with; what its kernel became; where the rest of the message begins."""
         image, device, index, launches, *shape, name_bytes, range_bytes = _RESULT.unpack_from(content)
         at = _RESULT.size + name_bytes
         kernel = content[_RESULT.size : at].decode()

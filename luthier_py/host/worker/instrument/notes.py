@@ -2,7 +2,7 @@
 
 In: notes, and what they may name: the program with its parts, the tool with its variables. Out: bytes, and the same
 notes again. Invariant: what is named comes back as the very part of a program, lifted anew when a report first asks,
-and the very variable; what cannot be kept is Unkept, and nothing is.
+and the very variable; where a part cannot be stored, it is Unkept, and nothing is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REFUSALS = (TypeError, ValueError, AttributeError, LookupError, RuntimeError, p
 
 
 class Unkept(Exception):
-    """These notes cannot be kept."""
+    """These notes cannot be stored."""
 
 
 def pack_notes(notes: Any, program: ir.Program, tool: Tool, variables: Mapping[str, Variable]) -> bytes:
@@ -42,7 +42,7 @@ def pack_notes(notes: Any, program: ir.Program, tool: Tool, variables: Mapping[s
 def unpack_notes(
     data: bytes, program: Callable[[], ir.Program], tool: Tool, variables: Mapping[str, Variable]
 ) -> Callable[[], Any]:
-    """The notes, once they are asked for; made at once where that needs no program. Raises Unkept."""
+    """The notes, made at the first call; made at once where that needs no program. Raises Unkept."""
 
     @cache
     def notes() -> Any:

@@ -1,8 +1,8 @@
-"""What a tool under a program has told so far: reports of launches, records, a verdict.
+"""What a tool under a program has reported so far: reports of launches, records, a verdict.
 
-In: launches and records, as they come. Out: texts and files at once, the verdict whenever it is asked for. Invariant:
-an output that fails says so once, and nothing more of it is tried; a tool that fails to report a launch says so, and is
-asked for the next one.
+In: launches and records, as they come. Out: texts and files at once, the verdict whenever requested. Invariant:
+an output that fails says so once, and nothing more of it is tried; a tool that fails to report a launch says so, and
+reports the next one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
 
 
 class ToolRun:
-    """Mutable: one tool, and what it has told so far. ``reports``: where somebody may want those of all launches."""
+    """Mutable: one tool, and what it has reported so far. ``reports``: of all launches, for a verdict with them."""
 
     def __init__(self, tool: Tool, reports: SpooledRows | None) -> None:
         self.tool, self.reports = tool, reports
@@ -123,12 +123,12 @@ def open_tool(name: str, options: str, program: int, reports: SpooledRows | None
     tool = load_tool(name, dict(_option(line) for line in options.splitlines() if line))
     tool.selection = tool.selection.of_process(program)
     if tool.selection.live:
-        tool.per_launch = True  # nobody waits for the program's end
+        tool.per_launch = True  # live output comes before the program's end
     return ToolRun(tool, reports)
 
 
 def make_report_spool() -> SpooledRows | None:
-    """Where a verdict with all reports is asked for."""
+    """None unless a verdict with all reports is requested."""
     path = os.environ.get(VERDICT)
     return SpooledRows(Path(path)) if path and os.environ.get(VERDICT_REPORTS, "1") != "0" else None
 

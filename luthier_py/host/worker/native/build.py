@@ -24,10 +24,10 @@ class Pause(IntEnum):
     """Why native code came back."""
 
     NEW = 0        # the record in hand is like none before
-    STOPPED = 1    # the launch in hand was begun, and somebody has to go on with it
+    STOPPED = 1    # the launch in hand was begun, and Python has to continue it
     ELSEWHERE = 2  # the next command is not in the ring
     EMPTY = 3      # nothing came for a while
-    CROWDED = 4    # many tables of allocations are kept for whoever reads them
+    CROWDED = 4    # many old tables of allocations are stored for readers
 
 
 def worker_header() -> str:
