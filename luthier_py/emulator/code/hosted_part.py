@@ -33,7 +33,7 @@ class HostedPart:
     job: Job | None = None   # in which code is being made
 
     def begin(self, text: Callable[[], str], effort: Effort) -> None:
-        """Have code made, while others go on."""
+        """Begin to compile it, while other threads continue."""
         if self.job is None:
             self.job = COMPILE_QUEUE.begin(lambda: llvm.host_object(text(), effort))
 

@@ -102,7 +102,7 @@ class PacketDevice:
         self.natively = not options.watched
         """Whether native code begins launches; if not, all of them are dispatch's from their start."""
         self.external_writers: list[ExternalWriter] = []
-        """Who writes memory while kernels run, and says so."""
+        """What else writes memory while kernels run."""
         self._counts = counts
         self._names, self._interrupt = names, interrupt
         self._pool = PagePool()

@@ -87,7 +87,7 @@ def capture_launch(device: EmulatorDevice, kernel: KernelHandle, ready: LoadedLa
 
 
 def _calls_host(launch: RecordedLaunch, kernel: KernelRecord) -> bool:
-    """Whether it wrote to the buffer through which device code asks the host for something."""
+    """Whether it wrote to the buffer through which device code calls the host."""
     for arg in kernel.args:
         if arg.value_kind == HOSTCALLS:
             address = int.from_bytes(launch.kernarg[arg.offset : arg.offset + arg.size], "little")

@@ -85,7 +85,7 @@ class AccessCode:
         self.check(self.w.emitter.support("i1", f"{where.kind}_{move.operation}", arguments))
 
     def _emit_access_check(self, move: Move, where: Addresses) -> str:
-        """The lanes that may go on."""
+        """The lanes whose access may proceed."""
         numbers = self.w.emitter.numbers(
             [self.w.pc, ACCESS_KINDS.index(where.kind), *_use(move), int(_traits(move, self.w.coherent)),
              *map(_encode_register, (move.data, move.second) if move.result is None else (move.result, None))])
@@ -96,7 +96,7 @@ class AccessCode:
             ("i64", str(move.distance)), ("ptr", numbers)])
 
     def emit_element_checks(self, stores: bool, lanes: Value, size: Value, addresses: int) -> str:
-        """Those of ``lanes`` that may go on to elements of ``size`` bytes, at the addresses in a pair of rows."""
+        """Those of ``lanes`` that may access elements of ``size`` bytes, at the addresses in a pair of rows."""
         if not self.w.settings.checks:
             return str(lanes.ref)
         use = _USES["store" if stores else "load"]

@@ -1,6 +1,7 @@
-"""What a wave can ask of its surroundings: clocks, its number, and messages that are answered.
+"""What a wave can read of its surroundings: clocks, its number, and answers to messages.
 
-In: an instruction. Out: IR of the value. Invariant: who looks at a clock is not where it was, whatever it keeps of it.
+In: an instruction. Out: IR of the value. Invariant: reading a clock counts as a change,
+so a wave that polls one is not at a standstill.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ In: an instruction about a barrier. Out: IR on the work-group's records of them.
 (S_BARRIER_SIGNAL and its like); LLVM, AMDGPUExecutionSynchronization ("s_barrier"). Invariant: a record that
 no wave initialised is never waited for with success, but for what an earlier work-group left; the manuals forbid it.
 
-A record counts who has come, and how often all had: a wave that waits does so for the next time after that which it
-has seen, as at a grid barrier.
+A record counts the waves that have come, and how often all had: a wave that waits does so for the next time
+after that which it has seen, as at a grid barrier.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def nobody_has_come(w: WaveCode) -> Value:
 
 
 def state(w: WaveCode, number: int | None) -> Value:
-    """S_GET_BARRIER_STATE: who has come in [22:16], members in [10:4], 1 in [0]."""
+    """S_GET_BARRIER_STATE: waves that have come in [22:16], members in [10:4], 1 in [0]."""
     if number == TRAP:
         return w.ops.constant(U32, 0)
     if is_named(number):
@@ -170,7 +170,7 @@ class GridResource:
 
 
 def meet(w: WaveCode, inst: Inst) -> None:
-    """Come to a grid barrier: the wave may go on when a multiple of the members have."""
+    """Come to a grid barrier: the wave may continue when a multiple of the members have."""
     members, resource = read_first(w, inst["data0"]).to(U64) + 1, GridResource(w, inst)
     before = resource.add("came", w.ops.constant(U64, 1))
     first = before - w.ops.let(U64, f"urem i64 {before.ref}, {members.ref}")
@@ -178,13 +178,13 @@ def meet(w: WaveCode, inst: Inst) -> None:
 
 
 def take(w: WaveCode, inst: Inst) -> None:
-    """Draw a number at a semaphore: waves go on in their order."""
+    """Draw a number at a semaphore: waves continue in the order of their numbers."""
     resource = GridResource(w, inst)
     resource.wait("given", resource.add("taken", w.ops.constant(U64, 1)) + 1)
 
 
 def change_semaphore(w: WaveCode, inst: Inst, row: Action) -> None:
-    """How many may go on: more, as many as the instruction says, or all that wait."""
+    """How many may continue: more, as many as the instruction says, or all that wait."""
     resource, data = GridResource(w, inst), inst.find("data0")
     count = w.ops.constant(U64, 1) if data is None else read_first(w, data).to(U64)
     if row is Action.GWS_SEMA_V:

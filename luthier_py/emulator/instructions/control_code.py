@@ -67,7 +67,7 @@ class ControlCode(WaveCode):
             self.leave(Status.YIELD, self.absolute(target))
 
     def cost(self, target: int) -> int:
-        """Of going on at a block, in what a budget counts. A copy's wave has its turns as the original's: only ways
+        """Of continuing at a block, in what a budget counts. A copy's wave has its turns as the original's: only ways
         back that are the original's end them, and inserted code as good as never."""
         if self.settings.yields:
             return OWN_STEP * (target in self.starts)

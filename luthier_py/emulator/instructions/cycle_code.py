@@ -92,7 +92,7 @@ class CycleCode:
         self._order.begin_here()
 
     def _meet(self, inst: Inst) -> None:
-        """At a barrier, after TIME was brought up to date: the scheduler's watcher sets when its waves go on."""
+        """At a barrier, after TIME was brought up to date: the scheduler's watcher sets when its waves continue."""
         row, now = find_meaning(inst.op), ""
         if row in _ARRIVES or row is Action.BARRIER_WAIT:
             now = self._emitter.let(f"load i64, ptr {self._field('now')}")

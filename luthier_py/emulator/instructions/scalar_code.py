@@ -140,7 +140,7 @@ def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
 
 def _asks_for_violations(w: WaveCode, inst: Inst, row: Action) -> bool:
     """TRAPSTS.MEM_VIOL, which compilers clear before global wave sync and test behind it (LLVM, SITargetLowering,
-    emitGWSMemViolTestLoop). Here a violation ends the launch, so who gets there has met none."""
+    emitGWSMemViolTestLoop). Here a violation ends the launch, so a wave that comes here has met none."""
     known = w.settings.target.generation < 12 and hardware_register(inst) == (
         HardwareRegister.TRAPSTS.value, _MEMORY_VIOLATION, 1)
     return known and (row is Action.GETREG or row is Action.SETREG_IMM and not inst["imm"].value & 1)

@@ -149,7 +149,7 @@ class WaveCode:
         self.put_off(write, *masks)
 
     def clock(self) -> Value:
-        """What the core's clock shows; who looks at it is not where it was, whatever it keeps of it."""
+        """What the core's clock shows; reading it counts as a change, so waves that poll it do not stand still."""
         self.note_change()
         if self.cycles is not None:
             return self.ops.value(U64, self.cycles.now())

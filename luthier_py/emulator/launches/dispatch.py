@@ -2,7 +2,7 @@
 
 In: a checked launch. Out: the kernel's effects on memory; counts. Work-groups start in order; one that has used up
 its turns, or stands still, is put aside for others, as many as the device holds, so that they may wait for each other.
-Invariant: everything a launch takes is given back when it ends, however it ends; one that cannot go on ends.
+Invariant: everything a launch takes is given back when it ends, however it ends; one that cannot continue ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where lanes of a wave go on that are masked off while others of it go round in a loop.
+"""Where lanes of a wave continue that are masked off while others of it run a loop.
 
 In: the code that a wave runs, and where it stands. Out: the address behind the loop from which they are active again.
 Invariant: only code that the wave can come to is looked at; calls are taken to come back.

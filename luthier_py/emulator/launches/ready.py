@@ -131,7 +131,7 @@ class ReadyLaunch:
         """What ``begin`` does with the arguments, for a launch that native code does not begin."""
 
     def stop(self) -> None:
-        """From another thread: it is not to go on; ``begin`` comes back. Of use until :meth:`renew`."""
+        """From another thread: end it early; ``begin`` returns. Of use until :meth:`renew`."""
         self.launch[LAUNCH["stop"] // 8] = 1
 
     def report(self) -> LaunchReport | None:

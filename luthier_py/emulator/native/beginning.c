@@ -52,7 +52,7 @@ u64 SUPPORT(begin)(const struct ready *ready, const void *arguments, u64 bytes)
     u64 start = ever ? 0 : nanoseconds();
     do {
         outcome = run(worker, launch, group, ready->rounds);
-        /* Go on only within the first span of a work-group, and while no stop is requested. */
+        /* Continue only within the first span of a work-group, and while no stop is requested. */
         if (outcome != OUTCOME_TIRED || group->spans > 1 || launch->stop)
             break;
     } while (ever || nanoseconds() - start < again);

@@ -5,7 +5,7 @@
    launch is to stop, Python gets a chance to let another work-group run. At random each turn is some wave's, and of some
    length, both drawn from pseudo-random numbers whose state is in the group's record; it ends after the group's `turns`.
    Invariant: a group's records say all there is to know, so its worker can leave it and take it up at any time; a turn,
-   a round and a span of rounds that were broken off go on where they were, so what had to be compiled decides nothing. */
+   a round and a span of rounds that were broken off continue where they were, so compilation decides nothing. */
 #include "native.h"
 
 typedef u32 part __attribute__((ext_vector_type(COPIED_BYTES / 4)));
@@ -93,7 +93,7 @@ GENERIC bool begin_next_group(const struct schedule *s)
     return true;
 }
 
-/* All waves are at the barrier: let them go on. */
+/* All waves are at the barrier: let them continue. */
 static void release(struct group *group, u64 waves)
 {
     group->waiting = 0;

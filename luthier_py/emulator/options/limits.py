@@ -1,4 +1,4 @@
-"""How long a launch may take, and for whom it may wait.
+"""How long a launch may take, and for which writers it may wait.
 
 In: seconds or instructions, and others who write memory. Out: the same. Invariant: a time limit is one that a timer
 takes, as LaunchOptions have it.

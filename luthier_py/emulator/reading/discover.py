@@ -2,7 +2,7 @@
 
 In: a decoder, bytes of code, an entry. Out: basic blocks. Calls are not followed: their targets are
 functions of their own, found when the call happens. Invariant: a block ends at every branch, call,
-barrier and sleep, so that a wave can stop and go on only at the start of a block; and where a register
+barrier and sleep, so that a wave can stop and continue only at the start of a block; and where a register
 is written to MODE, which decides what code comes next.
 """
 
@@ -61,7 +61,7 @@ def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
 
 
 def followers(block: CodeBlock) -> list[int]:
-    """Where a wave may go on behind it, as far as the code says; past a call, too."""
+    """Where a wave may continue behind it, as far as the code says; past a call, too."""
     pc, last = block.insts[-1]
     flags = last.op.flags
     if OpFlag.END in flags:

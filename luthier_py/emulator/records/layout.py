@@ -32,7 +32,7 @@ def _fields(start: int, *names: str) -> dict[str, int]:
 
 WAVE = _fields(
     SCALARS * 4,
-    "pc",             # absolute address to go on at
+    "pc",             # absolute address to continue at
     "status",         # Status, as of the last return
     "budget",         # until the wave gives way: see budgets
     "worker",         # address of the Worker that runs it
@@ -40,7 +40,7 @@ WAVE = _fields(
     "scratch",        # address of this wave's private memory: rows of one dword of every lane
     "scratch_bytes",  # of one lane
     "meeting",        # address of the count of waves that have come to a grid barrier
-    "expected",       # what it counts when this wave may go on
+    "expected",       # what it counts when this wave may continue
     "skips",          # whether vector instructions are skipped (S_SETVSKIP)
     "released",       # whether it has given back its vector registers (MSG_DEALLOC_VGPRS)
     "signalled",      # whether it has come to the barrier, and not all others have yet
@@ -161,7 +161,7 @@ GRID_RESOURCES = 64
 GRID_RESOURCE = _fields(
     0,
     "came",   # waves that have come to its barriers
-    "taken",  # numbers that waves have drawn, which want to go on by it as a semaphore
+    "taken",  # numbers drawn by waves that wait for it as a semaphore
     "given",  # up to which number they may
     "unused",
 )
@@ -173,14 +173,14 @@ class Status(IntEnum):
     """Why a generated function returned."""
 
     DONE = 0
-    BARRIER = 1   # go on at pc when all waves are here
-    JUMP = 2      # go on at pc, in whatever function that is
+    BARRIER = 1   # continue at pc when all waves are here
+    JUMP = 2      # continue at pc, in whatever function that is
     YIELD = 3     # budget used up, or s_sleep
     FAULT = 4     # see fault_*
-    MEETING = 5   # go on at pc when ``meeting`` counts ``expected``
+    MEETING = 5   # continue at pc when ``meeting`` counts ``expected``
     MESSAGE = 6   # notify the host, and continue at pc
-    SIGNAL = 7    # count as come to the barrier, and go on at pc
-    WAIT = 8      # go on at pc when all waves have come since this one has
+    SIGNAL = 7    # count as come to the barrier, and continue at pc
+    WAIT = 8      # continue at pc when all waves have come since this one has
 
 
 class Fault(IntEnum):
@@ -287,5 +287,5 @@ class GroupEvent(IntEnum):
     """What a watcher gets of a work-group, with the address of its record."""
 
     BEGINS = 0    # in this record, from now on
-    RELEASES = 1  # all its waves have come to the barrier, and are about to go on
+    RELEASES = 1  # all its waves have come to the barrier, and are about to continue
     ENDS = 2

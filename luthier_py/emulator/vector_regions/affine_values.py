@@ -1,7 +1,7 @@
 """The algebra on strips of lanes where much is the same in every lane, or grows by the same from lane to lane.
 
 In: primitives applied to vectors. Out: for such operands a few scalar instructions before the region's loop, and
-vectors only for those who ask. A :class:`AffineValue` is ``first + step * lane``, of 32 bits, which wrap; a
+vectors only where code needs them. A :class:`AffineValue` is ``first + step * lane``, of 32 bits, which wrap; a
 :class:`SameMask` has one flag for all lanes. Invariant: both are exact where the conditions hold that they made the
 strip require, and where the rows that they come from (``roots``, a bit mask) are affine values, which it checks, too.
 """

@@ -141,7 +141,7 @@ class VectorRegion:
             item.write(strip)
 
     def _where_likely(self, items: list[PutOff], strip: FullExecStrip, otherwise: str) -> None:
-        """Go on where all lanes are active in all items, and a look at some does not show that others are not even."""
+        """Branch to ``otherwise`` unless all lanes are active in all items and the strip's quick checks hold."""
         e, kind = self._emitter, f"i{self._wave_size}"
         likely = [e.let(f"icmp eq {kind} {mask}, -1") for mask in sorted({item.mask for item in items} - {FULL})]
         checks = e.label("checks")

@@ -1,4 +1,4 @@
-/* Accesses of memory: which lanes may go on, and what each does there.
+/* Accesses of memory: which lanes may proceed, and what each does there.
 
    A lane whose access is out of bounds or not aligned is left out, as on a GPU that continues: it reads 0 and writes
    nothing. What loads of idle lanes give, far outside of LDS, counts as never written. */
@@ -122,7 +122,7 @@ static bool is_idle(u8 *memory, const u32 *access, struct place place) {
            place.address >= *field(memory, WAVE_LDS_BYTES) + NEAR_LDS;
 }
 
-/* Whether the lane may go on; `id`: the first register of what is moved, or 0. */
+/* Whether the lane may proceed; `id`: the first register of what is moved, or 0. */
 static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *access, u64 address, u32 lane,
                  const u8 *data, u32 id) {
     bool writes = access[USE] != READS;
@@ -160,7 +160,7 @@ static bool look(struct watch *watch, u8 *memory, struct wave *wave, const u32 *
     return true;
 }
 
-/* Of those lanes of `mask` that may go on. `offsets`: a row, with a second one behind it where addresses are far;
+/* Of those lanes of `mask` that may proceed. `offsets`: a row, with a second one behind it where addresses are far;
    `data`, `second`: rows of what is moved, of the two parts of a pair. */
 PUBLIC u64 luthier_watch_access(u8 *memory, u64 mask, u64 base, const u32 *offsets, u32 *data, u32 *second,
                                 u64 distance, const u32 *access) {

@@ -52,7 +52,7 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who did it."""
+    """The wave and lane that did it."""
 
     group: int
     wave: int

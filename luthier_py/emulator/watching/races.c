@@ -82,7 +82,7 @@ void release(struct watch *watch, struct wave *wave) {
     }
 }
 
-/* Before a wave comes to a named barrier: who waits there later knows of what it has let go. */
+/* Before a wave comes to a named barrier: waves that wait there later know of what it has released. */
 void let_go(struct watch *watch, struct wave *wave) {
     for (int space = 0; space < 2; space++) {
         struct phases *phases = &wave->phases[space];

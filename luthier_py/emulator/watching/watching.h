@@ -1,4 +1,4 @@
-/* What the checks of a launch share: who runs, what was found, and what each wave has done.
+/* What the checks of a launch share: what runs, what was found, and what each wave has done.
 
    In: calls of generated code, in the order in which waves take turns, from one thread. Out: findings. Invariant: a
    finding is reported once for each kind and pair of instructions, and counted. */

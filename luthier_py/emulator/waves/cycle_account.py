@@ -98,7 +98,7 @@ def _nothing() -> Cycles:
 
 @dataclass(slots=True)
 class _Resident:
-    """Mutable: a record for a work-group, and who is in it."""
+    """Mutable: a record for a work-group, and the work-group in it."""
 
     record: Cycles
     pages: Pages

@@ -55,7 +55,7 @@ class LaunchMemory:
     packet: int
     queue: int
     dispatch_id: int = 0
-    preloaded: bytes = b""  # what the kernel asks to have of its arguments in registers
+    preloaded: bytes = b""  # arguments that the kernel has preloaded to registers
 
 
 def compute_preloaded_range(descriptor: KernelDescriptor) -> range:

@@ -1,7 +1,7 @@
 """How many work-groups of a launch a device of its target holds at a time.
 
-In: a checked launch. Out: that number, with what limits it. A launch whose work-groups wait for each other ends where
-it would on the device: if those that are resident can go on. Source: LLVM's AMDGPUBaseInfo.cpp (registers, waves, LDS;
+In: a checked launch. Out: that number, with what limits it. A launch whose work-groups wait for each other ends as it
+would on the device: if the resident ones can continue. Source: LLVM's AMDGPUBaseInfo.cpp (registers, waves, LDS;
 getMaxWorkGroupsPerCU for barriers). Invariant: a launch whose work-groups do not fit at all is refused.
 """
 

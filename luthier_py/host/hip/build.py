@@ -30,7 +30,7 @@ def runtime_folder() -> Path:
 
 
 def _texts() -> dict[str, str]:
-    from luthier_py.host.hip import table  # not for who finds the libraries in the cache
+    from luthier_py.host.hip import table  # not needed where the libraries are in the cache
 
     rows = table.functions()
     return {**headers(rows, inside=True), "checked.c": table.checks(rows), "missing.c": table.stubs(rows),

@@ -154,7 +154,7 @@ def implementation(name: str) -> str:
 
 
 def declarations(rows: tuple[ApiFunction, ...], inside: bool = False) -> str:
-    """functions.h: for the library itself (``inside``), or for those who call it."""
+    """functions.h: for the library itself (``inside``), or for its callers."""
     lines = []
     for row in rows:
         if row.implemented and not (inside and row.checked):

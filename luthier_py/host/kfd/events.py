@@ -40,7 +40,7 @@ class Events:
         ).reshape(EVENTS, EVENT_WORDS)
 
     def set(self, number: int, data: bytes = b"") -> None:
-        """``data``: what those who wait for it read."""
+        """``data``: what threads that wait for it read."""
         if not 0 < number < EVENTS:
             return
         place = ARENA_START + EVENTS_OFFSET + _STRIDE * number

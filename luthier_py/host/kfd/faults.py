@@ -2,7 +2,7 @@
 
 In: a queue and the error that stopped it. Out: an exception code where the queue has a place for it (the header of
 its save area, which drivers with a debugger's interface write), otherwise an error code in its inactive signal, as
-the trap handler and the packet processor write it; data of events for who waits for faults of memory, and for a hang.
+the trap handler and the packet processor write it; data of events for threads that wait for memory faults or hangs.
 Source: linux/kfd_ioctl.h (enum kfd_dbg_trap_exception_code),
 kfd_context_save_area_header; ROCr, AqlQueue::DynamicScratchHandler. Invariant: a queue that went wrong carries out
 nothing more.
@@ -66,7 +66,7 @@ def tell(queue: AqlQueue, error: Exception, driver: Driver) -> None:
 
 
 def raise_hang(events: Events, gpu: int) -> bool:
-    """Whether anybody listens: ROCr before 5.3 does not. ``gpu``: its name."""
+    """Whether the program listens: ROCr before 5.3 does not. ``gpu``: its name."""
     row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=1, gpu=gpu)  # lost: as kfd_signal_reset_event
     return _raise(events, ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
 

@@ -17,7 +17,7 @@ def add(address: int, value: int, bits: int = 64) -> None:
 
 
 def wake(address: int) -> None:
-    """Everybody who waits for the word of 32 bits, in whichever process."""
+    """All threads that wait for the word of 32 bits, in any process."""
     load_worker_library().luthier_wake(address)
 
 

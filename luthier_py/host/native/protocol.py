@@ -18,10 +18,10 @@ STATUS_NOT_SUPPORTED, STATUS_UNKNOWN = 801, 999
 
 
 class Control(IntEnum):
-    """Places in the start of the arena (host/hip/control.h), by who writes them, each on a cache line of its own."""
+    """Places in the start of the arena (host/hip/control.h), by writer, each group on its own cache line."""
 
     COMPLETED = 0  # u64, the worker: the last command that is done
-    BELL = 8       # u32, a futex: another one when those are woken who wait for commands
+    BELL = 8       # u32, a futex: another one when threads are woken that wait for commands
     FAILURE = 12   # i32: why launches go wrong from here on, or 0
     WAKE_AT = 16   # u64, both: the first command that a thread waits for
     WRITTEN = 64   # u64, the program: bytes of the ring, counted from its first use and not wrapped

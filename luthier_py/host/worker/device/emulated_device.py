@@ -219,7 +219,7 @@ class DeviceService:
         return of_compute_unit(target, descriptor, -(-items // descriptor.wave_size), lds).groups
 
     def _run(self) -> None:
-        """The launch thread. What native code cannot go on with is carried out here, one command at a time."""
+        """The launch thread. What native code cannot continue is carried out here, one command at a time."""
         commands, done = self._commands, False
         while True:
             with self.memory.publish_table():

@@ -46,7 +46,7 @@ class DeviceSettings:
 
     @property
     def counts(self) -> bool:
-        """Whether anybody asks what the emulator counts."""
+        """Whether a profile or a recording needs the emulator's counts."""
         return self.profile is not None or self.record is not None
 
 

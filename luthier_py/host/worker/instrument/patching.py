@@ -129,7 +129,7 @@ def without_managed(data: bytes) -> bytes:
     of symbols (clr, hip_code_object.cpp) and would give a module that is loaded memory of its own for them."""
     if MANAGED.encode() + b"\0" not in data:
         return data
-    from elftools.elf.elffile import ELFFile  # takes long to import, and hardly anybody needs it
+    from elftools.elf.elffile import ELFFile  # takes long to import, and is rarely needed
 
     changed = bytearray(data)
     for section in ELFFile(BytesIO(data)).iter_sections("SHT_STRTAB"):

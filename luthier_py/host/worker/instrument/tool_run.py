@@ -107,7 +107,7 @@ class ToolRun:
         return with_rows({**self.verdict.facts(), "failed": sorted(self.failed), **more}, "reports", self.reports)
 
     def write_verdict(self, ended: bool) -> None:
-        """To LUTHIER_VERDICT; before the end it says who is going to write it."""
+        """To LUTHIER_VERDICT; before the end it names the process that is going to write it."""
         if (path := os.environ.get(VERDICT)) and not nobody_waits(Path(path)):
             self.attempt(VERDICT, partial(write_file, Path(path), self.facts(worker=os.getpid(), ended=ended)))
 
