@@ -1,7 +1,7 @@
 """What a wave can read of its surroundings: clocks, its number, and answers to messages.
 
-In: an instruction. Out: IR of the value. Invariant: reading a clock counts as a change,
-so a wave that polls one is not at a standstill.
+In: an instruction. Out: IR of the value. Invariant: reading a clock counts as a change, so a wave
+that polls one does not stand still.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ In: an instruction about a barrier. Out: IR on the work-group's records of them.
 (S_BARRIER_SIGNAL and its like); LLVM, AMDGPUExecutionSynchronization ("s_barrier"). Invariant: a record that
 no wave initialised is never waited for with success, but for what an earlier work-group left; the manuals forbid it.
 
-A record counts the waves that have come, and how often all had: a wave that waits does so for the next time
-after that which it has seen, as at a grid barrier.
+A record counts the waves that have come, and how often all had: a wave that waits does so for the next time after
+that which it has seen, as at a grid barrier.
 """
 
 from __future__ import annotations

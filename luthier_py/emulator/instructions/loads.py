@@ -112,13 +112,13 @@ class StripLoad(_StripMove):
                 for one, other in zip(parts, vectors, strict=True)]
 
     def _every_dword(self, pointer: str) -> list[str]:
-        """Of elements a dword apart."""
+        """Of elements at a stride of a dword."""
         e = self.w.emitter
         places = [e.let(f"getelementptr i8, ptr {pointer}, i64 {4 * word}") for word in range(self.words)]
         return [e.let(f"load{self._once} {_WORDS}, ptr {each}, align 1") for each in places]
 
     def _joined_bytes(self, pointer: str) -> str:
-        """Of halves a byte apart."""
+        """Of halves at a stride of a byte."""
         e, kind = self.w.emitter, f"<{STRIP} x i8>"
         second = e.let(f"getelementptr i8, ptr {pointer}, i64 1")
         low, high = (e.let(f"load{self._once} {kind}, ptr {each}, align 1") for each in (pointer, second))
@@ -331,7 +331,7 @@ class _Lanes:
         return self.strip.emit_once(self._first_offset, "offset", self.offsets, self.highs)
 
     def are_even(self, words: int) -> str:
-        """Whether the lanes' addresses follow each other, ``words`` dwords apart."""
+        """Whether the lanes' addresses follow each other, at a stride of ``words`` dwords."""
         key = "even", self.offsets, self.highs, words
         return self.strip.emit_once(lambda: self._are_even(words), *key)
 

@@ -15,7 +15,7 @@ from luthier_py.emulator.records.layout import Status
 from luthier_py.emulator.waves.slot import Standing
 
 PLACES = 5
-"""Most that are described; the others are counted."""
+"""As many are described; the others are counted."""
 
 
 def describe_wait_states(waves: Iterable[Standing], codes: Sequence[HostedCode]) -> str:

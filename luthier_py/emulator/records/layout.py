@@ -268,7 +268,7 @@ READY = _fields(
     "given", "fixed",        # addresses of as many words: bits that the launch gives, and the others
     "preload", "preload_bytes",  # where that is which each launch finds in user SGPRs
     "preload_to",            # where these are in the first image
-    "images",                # how many there are, image_stride apart
+    "images",                # how many there are, at a stride of image_stride
     "sites", "site_bytes",   # addresses: of Site records, and of a word that says how many bytes there are
 )
 

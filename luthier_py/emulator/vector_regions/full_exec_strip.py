@@ -194,8 +194,8 @@ class FullExecStrip(LaneStrip):
         return StripPlace(self._pointer_at(access, at, stride), bool(step), overlaps=overlaps)
 
     def _overlaps(self, access: LaneAccess, step: ScalarWord) -> str:
-        """Whether elements of several dwords are one dword apart, or halves a byte, an i1; empty where they cannot be,
-        or may not. Parts of an element are read one by one then, so no other thread may write them."""
+        """Whether elements of several dwords have a stride of a dword, or halves of a byte, an i1; empty where they
+        cannot, or may not. Parts of an element are read one by one then, so no other thread may write them."""
         if not self._may_overlap(access) or isinstance(step, int):
             return ""
         return self.before(f"icmp eq i32 {step}, {min(access.size // 2, 4)}")

@@ -56,8 +56,8 @@ class LaneAccess:
 @dataclass(frozen=True, slots=True)
 class StripPlace:
     """``pointer``: to the first lane's element; the others follow it, or are the same. In private memory dwords of
-    lanes follow each other, and dwords of an element are ``row_bytes`` apart; elsewhere that is 0. Where the i1
-    ``overlaps`` holds, elements are a dword apart, whatever their size, or halves a byte."""
+    lanes follow each other, and dwords of an element have a stride of ``row_bytes``; elsewhere that is 0. Where the
+    i1 ``overlaps`` holds, elements have a stride of a dword, whatever their size, or halves of a byte."""
 
     pointer: str
     follows: bool

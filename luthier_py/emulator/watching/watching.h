@@ -76,7 +76,7 @@ struct busy { /* of a wave that has not ended */
     u32 resolved[MOST_NUMBERS];       /* a step whose registers M0 chose */
 };
 
-/* What a wave has read that another wave may have written. */
+/* An atomic or coherent load of a wave: where, and when. */
 struct look {
     u64 address, time;
 };
