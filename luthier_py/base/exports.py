@@ -15,6 +15,8 @@ from typing import Any
 def make_lazy_loader(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """``modules``: names, with blanks between them, by the module below ``package`` that has them."""
     places = {name: module for module, names in modules.items() for name in names.split()}
+    loaded = vars(sys.modules[package])
+    loaded["__dir__"] = lambda: sorted({*loaded, *places})  # what completion and ``help`` list
 
     def get(name: str) -> Any:
         if name not in places:
