@@ -1,7 +1,7 @@
 """Modules of others that take long to import, imported when a name of theirs is first used.
 
-In: nothing. Out: ``np``, NumPy (0.05 to 0.09 s). Invariant: what is used through it is NumPy itself. For modules that a
-start imports and whose use of NumPy is rare; all others import it as usual.
+In: nothing. Out: ``np``, NumPy (0.05 to 0.09 s), and which llvmlite is installed. Invariant: what is used through
+``np`` is NumPy itself. For modules that a start imports and whose use of NumPy is rare; all others import it as usual.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["import_numpy", "limit_threads", "np"]
+__all__ = ["limit_threads", "llvmlite_version", "np"]
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 
@@ -72,7 +74,8 @@ def limit_threads() -> None:
         sys.meta_path.insert(0, _FINDER)
 
 
-def import_numpy() -> None:
-    """Import NumPy so."""
-    limit_threads()
-    import_module("numpy")
+@cache
+def llvmlite_version() -> str:
+    """What distinguishes one installed llvmlite from another, without importing it: the text of its ``_version.py``."""
+    spec = find_spec("llvmlite")
+    return "" if spec is None or spec.origin is None else Path(spec.origin).with_name("_version.py").read_text()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from click.exceptions import Exit
 
 from luthier_py.base.errors import Invalid
-from luthier_py.base.late_modules import import_numpy
+from luthier_py.base.late_modules import limit_threads
 from luthier_py.features.commands.console import aside, print_all, show
 from luthier_py.features.commands.exit_codes import ExitCode
 from luthier_py.features.commands.options import (
@@ -106,7 +106,7 @@ def disasm(
     target: TargetOption = None,
 ) -> None:
     """Machine code as text, in llvm-objdump's format; of a code object, or of all in a fat binary or a program."""
-    import_numpy()
+    limit_threads()
     from luthier_py.binary.loader import open_code
     from luthier_py.features.code.disassembly import (
         disassemble,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import click
 from click.exceptions import Exit
 
-from luthier_py.base.late_modules import import_numpy
+from luthier_py.base.late_modules import limit_threads
 from luthier_py.features.commands.console import aside, show
 from luthier_py.features.commands.exit_codes import ExitCode, nothing_observed
 from luthier_py.features.commands.options import (
@@ -61,7 +61,7 @@ def run(
     For example: luthier run saxpy.co --kernel saxpy --grid 4 --block 256 -t instr_count u32=1000 f32=0.7
     in:f32[1000]=random:1 inout:f32[1000]=random:2
     """
-    import_numpy()
+    limit_threads()
     from luthier_py.features.commands.progress_bar import show_progress
     from luthier_py.features.run.facts import launch_facts
     from luthier_py.features.run.launch import Launch

@@ -6,12 +6,11 @@ code is cached in the process and on disk under a hash of these.
 
 from __future__ import annotations
 
-from functools import cache as memoize
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 
 from luthier_py.base import llvm
 from luthier_py.base.errors import Invalid, Unsupported
+from luthier_py.base.late_modules import llvmlite_version
 from luthier_py.isa import InstructionSet
 from luthier_py.rewrite.jit import cache, fragment
 from luthier_py.rewrite.jit.bitcode.native_link import calls_bitcode, with_natives
@@ -139,12 +138,4 @@ def _ir(key: PayloadKey, isa: InstructionSet) -> HookIr:
 
 
 def _name(ir: HookIr, isa: InstructionSet) -> str:
-    return cache.key(ir.function, isa.target.name, str(isa.wave_size), *llvm.OPTIONS, _llvm_version())
-
-
-@memoize
-def _llvm_version() -> str:
-    try:
-        return version("llvmlite")
-    except PackageNotFoundError:
-        return ""
+    return cache.key(ir.function, isa.target.name, str(isa.wave_size), *llvm.OPTIONS, llvmlite_version())

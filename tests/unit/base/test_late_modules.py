@@ -37,9 +37,9 @@ def test_a_program_does_not_see_the_variable(given: str | None) -> None:
     assert shown[1].startswith("numpy 3") and (given is not None or shown[1].endswith(" 1"))
 
 
-def test_import_numpy() -> None:
+def test_numpy_is_imported_as_usual() -> None:
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    text = "import os, sys; from luthier_py.base.late_modules import import_numpy; import_numpy(); import_numpy(); "
+    text = "import os, sys; from luthier_py.base.late_modules import limit_threads; limit_threads(); import numpy; "
     assert _run(f"{text}print('numpy' in sys.modules, '{VARIABLE}' in os.environ)", environment) == ["True False"]
 
 

@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
 from functools import cache, lru_cache, partial
-from importlib.util import find_spec
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from luthier_py.base.errors import Location
+from luthier_py.base.late_modules import llvmlite_version
 from luthier_py.base.records import dataclass
-from luthier_py.base.storage import Shelf, cache_key, digest, sources
+from luthier_py.base.storage import Shelf, cache_key, sources
 from luthier_py.binary import loader
 from luthier_py.binary.link import Binding
 from luthier_py.host.worker.instrument.edit_cache import CachedEdits, ProgramVariable, find_cached_edits, remember
@@ -141,9 +140,7 @@ def without_managed(data: bytes) -> bytes:
 @cache
 def installation() -> str:
     """Another version makes other copies. A tool may ask anything of this package, so all of it counts."""
-    llvmlite = find_spec("llvmlite")
-    assert llvmlite is not None and llvmlite.origin is not None
-    return cache_key(digest(str(Path(llvmlite.origin).with_name("_version.py"))), sources())
+    return cache_key(llvmlite_version(), sources())
 
 
 def pack(made: Made) -> bytes:
